@@ -3,9 +3,8 @@
 use alloc::vec::{self, Vec};
 use core::fmt;
 use core::hash::{Hash, Hasher};
-use core::iter::Chain;
+use core::iter::FusedIterator;
 use core::ops::{Deref, DerefMut};
-use core::option;
 
 /// A list that allocates memory only for its second item. It is read as a slice.
 #[derive(Clone)]
@@ -31,14 +30,16 @@ impl<T> OneOrMany<T> {
 
     /// Appends an item.
     pub fn push(&mut self, item: T) {
-        self.0 = match core::mem::replace(&mut self.0, Items::Many(Vec::new())) {
-            Items::One(first) => Items::Many(Vec::from([first, item])),
-            Items::Many(items) if items.capacity() == 0 => Items::One(item),
-            Items::Many(mut items) => {
+        match &mut self.0 {
+            Items::Many(items) if items.capacity() == 0 => self.0 = Items::One(item),
+            Items::Many(items) => items.push(item),
+            Items::One(_) => {
+                let mut items = Vec::with_capacity(4);
+                items.extend(core::mem::take(self));
                 items.push(item);
-                Items::Many(items)
+                self.0 = Items::Many(items);
             }
-        };
+        }
     }
 
     /// Removes the item at a position, and returns it.
@@ -106,16 +107,46 @@ impl<T> FromIterator<T> for OneOrMany<T> {
 
 impl<T> IntoIterator for OneOrMany<T> {
     type Item = T;
-    type IntoIter = Chain<option::IntoIter<T>, vec::IntoIter<T>>;
+    type IntoIter = IntoIter<T>;
 
-    fn into_iter(self) -> Self::IntoIter {
-        let (one, many) = match self.0 {
-            Items::One(item) => (Some(item), Vec::new()),
-            Items::Many(items) => (None, items),
-        };
-        one.into_iter().chain(many)
+    fn into_iter(self) -> IntoIter<T> {
+        IntoIter(match self.0 {
+            Items::One(item) => Rest::One(Some(item)),
+            Items::Many(items) => Rest::Many(items.into_iter()),
+        })
     }
 }
+
+/// The items of a list, in their order.
+#[derive(Clone, Debug)]
+pub struct IntoIter<T>(Rest<T>);
+
+#[derive(Clone, Debug)]
+enum Rest<T> {
+    One(Option<T>),
+    Many(vec::IntoIter<T>),
+}
+
+impl<T> Iterator for IntoIter<T> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        match &mut self.0 {
+            Rest::One(item) => item.take(),
+            Rest::Many(items) => items.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            Rest::One(item) => (usize::from(item.is_some()), Some(usize::from(item.is_some()))),
+            Rest::Many(items) => items.size_hint(),
+        }
+    }
+}
+
+impl<T> ExactSizeIterator for IntoIter<T> {}
+impl<T> FusedIterator for IntoIter<T> {}
 
 impl<'a, T> IntoIterator for &'a OneOrMany<T> {
     type Item = &'a T;

@@ -8,6 +8,7 @@
 //! | file | |
 //! |---|---|
 //! | `state.rs` | what the mutex guards |
+//! | `counted.rs` | a map of what has a number of ours |
 //! | `lease_state.rs` | one lease as its caller sees it, readable without the mutex |
 //! | `route.rs` | which thread or future sends a request |
 //! | `send.rs` | sends the requests of a turn, wakes and reports |
@@ -20,6 +21,7 @@
 
 pub(crate) mod callbacks;
 mod caller_requests;
+mod counted;
 mod direct;
 mod last_faults;
 pub(crate) mod lease_state;

@@ -13,6 +13,7 @@ use leasehold_core::{
 };
 
 use super::Driver;
+use super::counted::CountedMap;
 use super::last_faults::why_not;
 use super::lease_state::LeaseState;
 use super::notifications::Notifications;
@@ -20,7 +21,7 @@ use super::report::Report;
 use super::send::Sent;
 use super::timer_wakeup::{Hint, TimerWakeup, WakeupForwarder};
 use super::waits::LongWait;
-use crate::host::sync::{Arc, HashMap, Mutex, Weak};
+use crate::host::sync::{Arc, Mutex, Weak};
 use crate::transport::{Answer, UnderLock, Watcher};
 
 /// How long a release is awaited before the caller is told that it goes on in the background.
@@ -32,7 +33,7 @@ pub(super) struct State {
     transports: Vec<Arc<dyn UnderLock>>,
     /// One for each store. A store keeps no client alive by watching for it.
     forwarders: Vec<Arc<dyn Watcher>>,
-    leases: HashMap<LockId, Arc<LeaseState>>,
+    leases: CountedMap<LockId, Arc<LeaseState>>,
     /// When the core wants to be called again.
     core_wake: Monotonic,
     /// When the timer thread will look again, unless it is awake.
@@ -83,7 +84,7 @@ impl State {
             core,
             forwarders: (0..).map(forwarder).take(transports.len()).collect(),
             transports,
-            leases: HashMap::default(),
+            leases: CountedMap::default(),
             core_wake: Monotonic::FAR,
             planned_wake: Monotonic::FAR,
             is_timer_awake: true,

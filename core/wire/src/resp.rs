@@ -61,8 +61,17 @@ impl Value {
 
 /// Appends a command as a list of byte strings.
 pub fn encode(command: &Command, out: &mut Vec<u8>) {
-    out.extend_from_slice(Digits::header(b'*', command.len()).as_bytes());
+    push_header(b'*', command.len(), out);
     out.extend_from_slice(command.encoded_words());
+}
+
+/// Appends the line that begins a list or a byte string.
+pub(crate) fn push_header(kind: u8, count: usize, out: &mut Vec<u8>) {
+    match u8::try_from(count) {
+        Ok(few @ 0..10) => out.extend_from_slice(&[kind, b'0' + few, b'\r', b'\n']),
+        Ok(few @ 10..100) => out.extend_from_slice(&[kind, b'0' + few / 10, b'0' + few % 10, b'\r', b'\n']),
+        _ => out.extend_from_slice(Digits::header(kind, count).as_bytes()),
+    }
 }
 
 /// The decimal digits of a number, without memory of their own.
@@ -269,11 +278,17 @@ impl Decoder {
     fn piece(&mut self) -> Result<Option<Piece>, Malformed> {
         let Some(length) = self.line()? else { return Ok(None) };
         let line = &self.buffer[self.at..self.at + length];
-        let (kind, rest) = match line.split_first() {
-            Some((kind, rest)) => (*kind, core::str::from_utf8(rest)),
-            None => return malformed("an empty line"),
-        };
-        let Ok(rest) = rest else {
+        let Some((&kind, rest)) = line.split_first() else { return malformed("an empty line") };
+        match (kind, rest) {
+            (b':', _) => return self.done(length, Value::Integer(integer(rest)?)),
+            (b'$' | b'*', b"-1") => return self.done(length, Value::Nil),
+            (b'$' | b'!' | b'=', _) => return self.bulk(kind, length, count(rest)?),
+            (b'*' | b'>' | b'~' | b'%' | b'|', _) => return self.list(kind, length, count(rest)?),
+            (b'+', b"OK") => return self.done(length, Value::Simple(Cow::Borrowed("OK"))),
+            (b'+', b"QUEUED") => return self.done(length, Value::Simple(Cow::Borrowed("QUEUED"))),
+            _ => {}
+        }
+        let Ok(rest) = core::str::from_utf8(rest) else {
             // Errors repeat what they were sent, which another client may have chosen.
             let text = String::from_utf8_lossy(&line[1..]).into_owned();
             return match kind {
@@ -283,23 +298,13 @@ impl Decoder {
             };
         };
         let value = match kind {
-            b'+' => Value::Simple(simple(rest)),
+            b'+' => Value::Simple(Cow::Owned(rest.to_string())),
             b'-' => Value::Error(rest.to_string()),
-            b':' => Value::Integer(integer(rest)?),
             b'_' if rest.is_empty() => Value::Nil,
             b'#' if rest == "t" => Value::Boolean(true),
             b'#' if rest == "f" => Value::Boolean(false),
             b',' if !rest.is_empty() => Value::Double(rest.to_string()),
-            b'(' if is_integer(rest) => Value::BigNumber(rest.to_string()),
-            b'$' | b'*' if rest == "-1" => Value::Nil,
-            b'$' | b'!' | b'=' => {
-                let count = count(rest)?;
-                return self.bulk(kind, length, count);
-            }
-            b'*' | b'>' | b'~' | b'%' | b'|' => {
-                let count = count(rest)?;
-                return self.list(kind, length, count);
-            }
+            b'(' if is_integer(rest.as_bytes()) => Value::BigNumber(rest.to_string()),
             b'_' | b'#' | b',' | b'(' => return malformed("a value that its type does not have"),
             _ => return malformed("an unknown type"),
         };
@@ -392,26 +397,23 @@ impl List {
     }
 }
 
-/// The usual lines take no memory.
-fn simple(text: &str) -> Cow<'static, str> {
-    match text {
-        "OK" => Cow::Borrowed("OK"),
-        "QUEUED" => Cow::Borrowed("QUEUED"),
-        _ => Cow::Owned(text.to_string()),
-    }
-}
-
 /// A length: digits only, so that streamed values (`?`) and negative lengths are refused.
-fn count(text: &str) -> Result<usize, Malformed> {
-    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits).map_or_else(|| malformed("a length that is no number"), Ok)
+fn count(digits: &[u8]) -> Result<usize, Malformed> {
+    let add = |sum: usize, digit: &u8| sum.checked_mul(10)?.checked_add(value_of(*digit)?);
+    let count = digits.iter().try_fold(0, add).filter(|_| !digits.is_empty());
+    count.map_or_else(|| malformed("a length that is no number"), Ok)
 }
 
-fn integer(text: &str) -> Result<i64, Malformed> {
-    text.parse().ok().filter(|_| is_integer(text)).map_or_else(|| malformed("an integer that is none"), Ok)
+fn integer(text: &[u8]) -> Result<i64, Malformed> {
+    let text = Some(text).filter(|text| is_integer(text)).and_then(|text| core::str::from_utf8(text).ok());
+    text.and_then(|text| text.parse().ok()).map_or_else(|| malformed("an integer that is none"), Ok)
 }
 
-fn is_integer(text: &str) -> bool {
-    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+fn is_integer(text: &[u8]) -> bool {
+    let digits = text.strip_prefix(b"+").or_else(|| text.strip_prefix(b"-")).unwrap_or(text);
+    !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn value_of(digit: u8) -> Option<usize> {
+    digit.is_ascii_digit().then(|| usize::from(digit - b'0'))
 }

@@ -103,6 +103,7 @@ impl Queues {
                     places.insert(resource.clone(), Place { lock, number, generation, reserved_until });
                 }
             }
+            None if places.is_empty() => {}
             None => {
                 places.remove(resource);
             }

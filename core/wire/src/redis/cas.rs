@@ -36,7 +36,7 @@ return {'written', ARGV[3]}";
 
 /// The key of the item `name`.
 pub fn key(name: &Resource) -> Vec<u8> {
-    keys::item(name).concat()
+    keys::of(name).item().concat()
 }
 
 /// The command that asks this of the item `name`.
@@ -63,7 +63,7 @@ pub fn command(topology: Topology, name: &Resource, ask: Ask<'_>) -> Result<Comm
 
 /// Tells if a command reads an item, so that its reply may be as long as one.
 pub fn is_read(command: &Command) -> bool {
-    command.words().nth(1) == Some(READ.as_bytes())
+    command.name() == b"EVAL" && command.words().nth(1) == Some(READ.as_bytes())
 }
 
 /// Reads the reply to [`command`].

@@ -6,7 +6,7 @@ use core::fmt;
 use core::iter;
 
 use super::keys;
-use crate::resp::Digits;
+use crate::resp::{Digits, push_header};
 
 /// One command: its name and its arguments.
 ///
@@ -45,7 +45,7 @@ impl Command {
 
     /// The name as it was given; empty if there is none.
     pub fn name(&self) -> &[u8] {
-        self.words.iter().next().unwrap_or_default()
+        first_word(&self.words.bytes).map_or(&[], |(name, _)| name)
     }
 
     /// All words, each behind its length: the command as it is sent, but for their number, which comes first.
@@ -70,11 +70,28 @@ impl fmt::Debug for Command {
     }
 }
 
+/// What is sent before and behind a word, at most.
+const SIZE_OF_ENDS: usize = 26;
+
 /// Words as they are sent, each behind its length.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Words {
     bytes: Cow<'static, [u8]>,
     count: usize,
+}
+
+/// The first word, and what is sent behind it.
+fn first_word(encoded: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = match encoded {
+        [b'$', digit, b'\r', b'\n', rest @ ..] => (usize::from(digit - b'0'), rest),
+        _ => {
+            let digits = encoded.iter().position(|byte| *byte == b'\r')?;
+            let length = encoded.get(1..digits)?.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
+            (length, encoded.get(digits + 2..)?)
+        }
+    };
+    let (word, rest) = rest.split_at_checked(length)?;
+    Some((word, rest.get(2..)?))
 }
 
 impl Words {
@@ -97,24 +114,18 @@ impl Words {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &[u8]> + Clone {
-        self.encoded().filter_map(|(encoded, header)| encoded.get(header..encoded.len() - 2))
-    }
-
-    /// Each word with what is sent before and behind it, and how much of that is before it.
-    pub(super) fn encoded(&self) -> impl Iterator<Item = (&[u8], usize)> + Clone {
         let mut rest: &[u8] = &self.bytes;
         iter::from_fn(move || {
-            let digits = rest.iter().position(|byte| *byte == b'\r')?;
-            let length = rest.get(1..digits)?.iter().fold(0, |sum, digit| sum * 10 + usize::from(digit - b'0'));
-            let encoded;
-            (encoded, rest) = rest.split_at_checked(digits + 2 + length + 2)?;
-            Some((encoded, digits + 2))
+            let (word, behind) = first_word(rest)?;
+            rest = behind;
+            Some(word)
         })
     }
 
-    /// Words that are encoded already.
-    pub(super) fn joined(encoded: &[&[u8]], count: usize) -> Self {
-        Self { bytes: Cow::Owned(encoded.concat()), count }
+    /// Adds words that are encoded already.
+    pub(super) fn append_encoded(&mut self, encoded: &[u8], count: usize) {
+        self.bytes.to_mut().extend_from_slice(encoded);
+        self.count += count;
     }
 
     pub(super) fn push(&mut self, word: &[u8]) {
@@ -125,7 +136,8 @@ impl Words {
     pub(super) fn push_parts(&mut self, parts: &[&[u8]]) {
         let bytes = self.bytes.to_mut();
         let length = parts.iter().map(|part| part.len()).sum();
-        bytes.extend_from_slice(Digits::header(b'$', length).as_bytes());
+        bytes.reserve(length + SIZE_OF_ENDS);
+        push_header(b'$', length, bytes);
         parts.iter().for_each(|part| bytes.extend_from_slice(part));
         bytes.extend_from_slice(b"\r\n");
         self.count += 1;
@@ -151,8 +163,7 @@ impl Words {
     }
 
     pub(super) fn append(&mut self, other: &Self) {
-        self.bytes.to_mut().extend_from_slice(&other.bytes);
-        self.count += other.count;
+        self.append_encoded(&other.bytes, other.count);
     }
 }
 

@@ -6,7 +6,7 @@ use core::fmt;
 use core::time::Duration;
 
 use super::command::Words;
-use super::native::{self, Terms, Verdict};
+use super::native::{self, Transaction, Verdict};
 use super::process::{self, Answered, ConnectionName, Process, RunId, Vote};
 use super::scripts::{self, Script};
 use super::{Command, ErrorClass, Subscription, asks_run, classify, is_renewal, keys, replies};
@@ -14,7 +14,7 @@ use crate::exchange::{self, Progress};
 use crate::resp::Value;
 use leasehold_core::member::{Durability, QuorumId};
 use leasehold_core::op::{Applied, LockOp, Op, Outcome, Refusal};
-use leasehold_core::{Nonce, OneOrMany, RequestId, Resource, Token};
+use leasehold_core::{Nonce, OneOrMany, RequestId, Token};
 
 /// One script call, for one operation or for several renewals.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -34,19 +34,6 @@ impl Call {
         other.args.iter().skip(1).for_each(|own| self.args.push(own));
         self.keys.append(&other.keys);
         other.ops.into_iter().for_each(|index| self.ops.push(index));
-    }
-
-    /// The release of what this acquire may have taken.
-    fn undone(self, resource: &Resource) -> Self {
-        let mut given = self.args.iter();
-        let nonce = given.next().and_then(|value| value.get(..32)).unwrap_or_default();
-        let retention = given.nth(1).unwrap_or_default();
-        let mut args = Words::default();
-        args.push(nonce);
-        args.push_parts(&keys::channel(resource));
-        args.push(retention);
-        args.push_parts(&keys::queue(resource));
-        Self { script: &scripts::RELEASE, args, ..self }
     }
 
     /// Returns the part of its keys that a cluster hashes; names with equal tags share a slot.
@@ -147,14 +134,6 @@ enum Stage {
     OfOneProcess(Box<Vote>),
     /// The release of a lock that was taken without a token.
     Undo,
-}
-
-/// A transaction of an acquire, and the script that finishes what it does not.
-#[derive(Clone, PartialEq, Eq, Hash)]
-struct Transaction {
-    call: Call,
-    resource: Resource,
-    floor: Token,
 }
 
 /// A reply, or what is known of a command without one.
@@ -294,8 +273,7 @@ impl Exchange {
                 }
                 Stage::OfOneProcess(vote) => return self.voted(*vote, answers, read),
                 Stage::Transaction(transaction) => {
-                    let Transaction { call, resource, floor } = *transaction;
-                    return self.transacted(call, &resource, native::judge(answers, read, floor));
+                    return self.transacted(&transaction, native::judge(answers, read, transaction.terms.floor));
                 }
                 Stage::Undo => self.stage = Stage::Undo,
             }
@@ -335,16 +313,15 @@ impl Exchange {
         Progress::Done(all)
     }
 
-    /// The transaction first; the script is kept for what it leaves open.
-    pub(super) fn transact(&mut self, call: Call, resource: Resource, terms: Terms) {
-        let Terms { floor, pushes } = terms;
-        self.commands = native::transaction(&call.keys, &call.args, pushes);
-        self.pushed_ms = pushes.then_some(self.began_ms);
-        self.stage = Stage::Transaction(Box::new(Transaction { call, resource, floor }));
+    /// The transaction first; a script follows for what it leaves open.
+    pub(super) fn transact(&mut self, mut transaction: Transaction) {
+        self.commands = core::mem::take(&mut transaction.commands);
+        self.pushed_ms = transaction.terms.pushes.then_some(self.began_ms);
+        self.stage = Stage::Transaction(Box::new(transaction));
     }
 
-    fn transacted(&mut self, call: Call, resource: &Resource, verdict: Verdict) -> Progress {
-        match verdict {
+    fn transacted(&mut self, transaction: &Transaction, verdict: Verdict) -> Progress {
+        let call = match verdict {
             Verdict::Granted(counter) => {
                 self.outcomes = OneOrMany::one(Some(Outcome::Applied(Applied::Acquired { counter })));
                 return self.done();
@@ -354,21 +331,30 @@ impl Exchange {
                 self.may_hold = may_hold;
                 self.may_transact = refused.then_some(false);
                 self.pushed_ms = Some(self.began_ms);
-                self.write(call);
+                transaction.script()
             }
-            Verdict::NoTransaction { may_hold } => {
-                self.may_hold = may_hold;
-                self.may_transact = Some(false);
-                if may_hold {
-                    self.write(call.undone(resource));
-                    self.stage = Stage::Undo;
-                } else {
-                    self.pushed_ms = Some(self.began_ms);
-                    self.write(call);
-                }
+            Verdict::NoTransaction { may_hold: true } => {
+                (self.may_hold, self.may_transact) = (true, Some(false));
+                self.stage = Stage::Undo;
+                transaction.undo()
+            }
+            Verdict::NoTransaction { may_hold: false } => {
+                (self.may_hold, self.may_transact) = (false, Some(false));
+                self.pushed_ms = Some(self.began_ms);
+                transaction.script()
+            }
+        };
+        match call {
+            Ok(call) => {
+                self.write(call);
+                Progress::Again
+            }
+            Err(denial) => {
+                let denied = self.of_all_rounds(Outcome::NotApplied(Refusal::Denied(denial)));
+                self.outcomes = OneOrMany::one(Some(denied));
+                self.done()
             }
         }
-        Progress::Again
     }
 
     fn voted<A>(&mut self, vote: Vote, answers: &[A], read: impl Fn(&A) -> Answer<'_>) -> Progress {

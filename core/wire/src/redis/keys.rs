@@ -40,57 +40,72 @@ fn shifted(crc: u16) -> u16 {
     (0..8).fold(crc, |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 })
 }
 
-/// The key with the counter.
-pub(super) fn fence(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"fence")
+/// Names what belongs to a resource.
+#[derive(Clone, Copy)]
+pub(super) struct Family<'a> {
+    name: &'a [u8],
+    has_hash_tag: bool,
 }
 
-/// The key with the loss of memory since which the counter was raised.
-pub(super) fn trust(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"trust")
+/// What belongs to a resource: its name is looked at once for all of them.
+pub(super) fn of(resource: &Resource) -> Family<'_> {
+    let name = resource.as_str();
+    Family { name: name.as_bytes(), has_hash_tag: hash_tag(name).is_some() }
 }
 
-/// The key with the completion of finished work.
-pub(super) fn done(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"done")
+impl<'a> Family<'a> {
+    /// The key with the counter.
+    pub(super) fn fence(self) -> Beside<'a> {
+        self.beside(b"fence")
+    }
+
+    /// The key with the loss of memory since which the counter was raised.
+    pub(super) fn trust(self) -> Beside<'a> {
+        self.beside(b"trust")
+    }
+
+    /// The key with the completion of finished work.
+    pub(super) fn done(self) -> Beside<'a> {
+        self.beside(b"done")
+    }
+
+    /// The key with the record of the run that wrote the completion.
+    pub(super) fn about(self) -> Beside<'a> {
+        self.beside(b"about")
+    }
+
+    /// The key with the queue of waiters.
+    pub(super) fn queue(self) -> Beside<'a> {
+        self.beside(b"line")
+    }
+
+    /// The key with an item of compare-and-set.
+    pub(super) fn item(self) -> Beside<'a> {
+        self.beside(b"item")
+    }
+
+    /// The channel that a release is told on.
+    pub(super) fn channel(self) -> Beside<'a> {
+        self.beside(b"wake")
+    }
+
+    /// Braces put a name without a hash tag into the slot of its lock. The ending differs then, or `x` and `{x}` would
+    /// share what lies beside them.
+    fn beside(self, what: &'a [u8]) -> Beside<'a> {
+        if self.has_hash_tag {
+            [b"", self.name, b"", SEPARATOR, what, b""]
+        } else {
+            [b"{", self.name, b"}", SEPARATOR, what, b" of name"]
+        }
+    }
 }
 
-/// The resource of such a key; `None` for any other key.
+/// The resource of a key with a completion; `None` for any other key.
 pub(super) fn done_of(key: &str) -> Option<Resource> {
     let (name, _) = key.split_once('\x1f')?;
     let bare = name.strip_prefix('{').and_then(|name| name.strip_suffix('}'));
     let resources = [Some(name), bare].into_iter().flatten().filter_map(|name| Resource::new(name).ok());
-    resources.into_iter().find(|resource| done(resource).concat() == key.as_bytes())
-}
-
-/// The key with the record of the run that wrote the completion.
-pub(super) fn about(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"about")
-}
-
-/// The key with the queue of waiters.
-pub(super) fn queue(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"line")
-}
-
-/// The key with an item of compare-and-set.
-pub(super) fn item(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"item")
-}
-
-/// The channel that a release is told on.
-pub(super) fn channel(resource: &Resource) -> Beside<'_> {
-    beside(resource, b"wake")
-}
-
-/// Braces put a name without a hash tag into the slot of its lock. The ending differs then, or `x` and `{x}` would
-/// share what lies beside them.
-fn beside<'a>(resource: &'a Resource, what: &'a [u8]) -> Beside<'a> {
-    let name = resource.as_str().as_bytes();
-    match hash_tag(resource.as_str()) {
-        Some(_) => [b"", name, b"", SEPARATOR, what, b""],
-        None => [b"{", name, b"}", SEPARATOR, what, b" of name"],
-    }
+    resources.into_iter().find(|resource| of(resource).done().concat() == key.as_bytes())
 }
 
 /// On a cluster the keys of a resource must share a slot, which no braces around it can bring about in this case.
@@ -116,18 +131,18 @@ mod tests {
 
     #[test]
     fn keys_are_these_bytes() {
-        assert_eq!(fence(&named("invoice/42")).concat(), b"{invoice/42}\x1ffence of name");
-        assert_eq!(fence(&named("{user}/42")).concat(), b"{user}/42\x1ffence");
-        assert_eq!(fence(&named("a{b")).concat(), b"{a{b}\x1ffence of name");
-        assert_eq!(fence(&named("{}a")).concat(), b"{{}a}\x1ffence of name");
-        assert_eq!(channel(&named("invoice/42")).concat(), b"{invoice/42}\x1fwake of name");
-        assert_eq!(channel(&named("{user}/42")).concat(), b"{user}/42\x1fwake");
+        assert_eq!(of(&named("invoice/42")).fence().concat(), b"{invoice/42}\x1ffence of name");
+        assert_eq!(of(&named("{user}/42")).fence().concat(), b"{user}/42\x1ffence");
+        assert_eq!(of(&named("a{b")).fence().concat(), b"{a{b}\x1ffence of name");
+        assert_eq!(of(&named("{}a")).fence().concat(), b"{{}a}\x1ffence of name");
+        assert_eq!(of(&named("invoice/42")).channel().concat(), b"{invoice/42}\x1fwake of name");
+        assert_eq!(of(&named("{user}/42")).channel().concat(), b"{user}/42\x1fwake");
     }
 
     #[test]
     fn keys_of_completions_tell_their_resource() {
         for name in ["job@", "{user}@42", "a{b@", "{}a@", "{x}", "{{x}}@", "}@"].map(named) {
-            assert_eq!(done_of(core::str::from_utf8(&done(&name).concat()).unwrap()), Some(name));
+            assert_eq!(done_of(core::str::from_utf8(&of(&name).done().concat()).unwrap()), Some(name));
         }
         for other in ["job@", "{job@}\x1ffence of name", "job@\x1fdone of name", "\x1fdone", "\x1fdone of name"] {
             assert_eq!(done_of(other), None, "{other:?}");
@@ -138,8 +153,8 @@ mod tests {
     fn no_two_names_share_a_key_or_a_channel() {
         let names = ["x", "{x}", "{{x}}", "a{x}", "{a{x}}", "{", "{{", "{}", "{{}}", "}", "{}}"].map(named);
         let all = names.iter().flat_map(|name| {
-            [fence, trust, done, about, queue, item, channel]
-                .map(|beside| beside(name).concat())
+            [Family::fence, Family::trust, Family::done, Family::about, Family::queue, Family::item, Family::channel]
+                .map(|beside| beside(of(name)).concat())
                 .into_iter()
                 .chain([name.as_str().into()])
         });
@@ -155,8 +170,8 @@ mod tests {
         for name in ["a", "{a}", "a{b}c", "a{b", "{", "a{b}}", "{a}{b}", "x{{y}z}", "}{a}", "a{{}}b", "{{a}"] {
             let resource = named(name);
             assert_eq!(check_cluster(&resource), Ok(()), "{name}");
-            assert_eq!(slot(name.as_bytes()), slot(&fence(&resource).concat()), "{name}");
-            assert_eq!(slot(name.as_bytes()), slot(&channel(&resource).concat()), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&of(&resource).fence().concat()), "{name}");
+            assert_eq!(slot(name.as_bytes()), slot(&of(&resource).channel().concat()), "{name}");
         }
         for name in ["}", "a}", "{}", "{}{a}", "}{"] {
             assert_eq!(check_cluster(&named(name)).map_err(|denial| denial.kind), Err(DenialKind::Other), "{name}");

@@ -66,7 +66,7 @@ use leasehold_core::member::{Bootstrap, Durability, LossId, Membership, RETENTIO
 use leasehold_core::op::{Denial, DenialKind, LockOp, Op};
 use leasehold_core::session::none_is_told;
 use leasehold_core::{OneOrMany, RequestId, Resource, Token};
-use native::Route;
+use native::{Route, Transaction};
 use process::Process;
 
 /// Settings of a codec for its server.
@@ -104,6 +104,17 @@ pub enum Topology {
     Cluster,
 }
 
+/// What the call of a script says beside its operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Sending {
+    /// The sender's milliseconds since 1970.
+    unix_ms: u64,
+    /// No floor of an acquire by one server alone is below it.
+    least: Token,
+    /// The client's own channel, and if messages from this connection reach it.
+    listens: Option<(Subscription, bool)>,
+}
+
 /// How to speak to one node. It knows nothing of connections and may be shared.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Codec {
@@ -129,7 +140,7 @@ impl Codec {
     /// A name that cannot be locked on a cluster, or a record that would last longer than [`MAX_RECORD_TTL`].
     pub fn begin(&self, id: RequestId, ops: &[LockOp], left: Duration, unix_ms: u64) -> Result<Exchange, Denial> {
         let mut exchange = self.unwritten(id, ops, left);
-        for call in self.calls(ops, unix_ms, Token::ZERO, None)? {
+        for call in self.calls(ops, Sending { unix_ms, least: Token::ZERO, listens: None })? {
             exchange.write(call);
         }
         Ok(exchange)
@@ -155,7 +166,13 @@ impl Codec {
         exchange.pushed_ms = Some(unix_ms);
         // A resend may meet a replica that lags, which has missed tokens that are above the clock of the first send.
         let least = if let [_] = ops { native::floor_at(unix_ms) } else { Token::ZERO };
-        let mut calls = self.calls(ops, unix_ms, least, Some(memory))?.into_iter();
+        let sending = Sending { unix_ms, least, listens: memory.subscription() };
+        let route = self.route(memory, ops, unix_ms);
+        if let (Route::Transaction(terms), [op]) = (route, ops) {
+            exchange.transact(Transaction::new(self, op, sending, terms)?);
+            return Ok(exchange);
+        }
+        let mut calls = self.calls(ops, sending)?.into_iter();
         let process = if self.asks_run_alone(ops) { memory.process } else { Process::Unknown };
         if let Process::Known(name, run) = process
             && let Some(call) = calls.next()
@@ -163,20 +180,10 @@ impl Codec {
             exchange.ask_process(call, name, &run);
             return Ok(exchange);
         }
-        let mut with_trial = false;
-        match self.route(memory, ops, unix_ms) {
-            Route::Script => {}
-            Route::ScriptAndTrial => with_trial = true,
-            Route::Transaction(terms) => {
-                if let ([op], Some(call)) = (ops, calls.next()) {
-                    exchange.transact(call, op.resource.clone(), terms);
-                }
-            }
-        }
         for call in calls {
             exchange.write(call);
         }
-        if with_trial {
+        if route == Route::ScriptAndTrial {
             exchange.try_transaction();
         }
         if let Process::Unasked(name) = process {
@@ -204,20 +211,13 @@ impl Codec {
         }
     }
 
-    /// No floor of an acquire by one server alone is below `least`.
-    fn calls(
-        &self,
-        ops: &[LockOp],
-        unix_ms: u64,
-        least: Token,
-        memory: Option<&ConnectionMemory>,
-    ) -> Result<OneOrMany<Call>, Denial> {
+    fn calls(&self, ops: &[LockOp], sending: Sending) -> Result<OneOrMany<Call>, Denial> {
         let mut calls: OneOrMany<Call> = OneOrMany::new();
         for (index, op) in ops.iter().enumerate() {
             if self.settings.topology == Topology::Cluster {
                 keys::check_cluster(&op.resource)?;
             }
-            let mut call = self.call(op, unix_ms, least, memory)?;
+            let mut call = self.call(op, sending)?;
             let is_cluster = self.settings.topology == Topology::Cluster;
             if is_cluster && (*call.script == scripts::KEEP || call.keys.iter().any(|key| key == keys::MARKER)) {
                 return Err(Denial::new(DenialKind::Membership, NO_CLUSTER));
@@ -245,33 +245,33 @@ impl Codec {
 
     /// The key with the counter of the resource.
     pub fn counter_key(resource: &Resource) -> Vec<u8> {
-        keys::fence(resource).concat()
+        keys::of(resource).fence().concat()
     }
 
     /// The key with the loss of data since which the counter was raised, on a node of a quorum.
     pub fn trust_key(resource: &Resource) -> Vec<u8> {
-        keys::trust(resource).concat()
+        keys::of(resource).trust().concat()
     }
 
     /// The key with the completion of finished work.
     pub fn completion_key(resource: &Resource) -> Vec<u8> {
-        keys::done(resource).concat()
+        keys::of(resource).done().concat()
     }
 
     /// The key with the record of the run that wrote the completion.
     pub fn about_key(resource: &Resource) -> Vec<u8> {
-        keys::about(resource).concat()
+        keys::of(resource).about().concat()
     }
 
     /// The channel where a release of the resource is told.
     pub fn channel(resource: &Resource) -> Vec<u8> {
-        keys::channel(resource).concat()
+        keys::of(resource).channel().concat()
     }
 
     /// The resource that a message on a channel says is free; `None` if it is no message of ours.
     pub fn released_by(channel: &[u8], message: &[u8]) -> Option<Resource> {
         let resource = Resource::new(core::str::from_utf8(message).ok()?).ok()?;
-        (keys::channel(&resource).concat() == channel).then_some(resource)
+        (keys::of(&resource).channel().concat() == channel).then_some(resource)
     }
 
     /// Several renewals are one call, on a cluster those of one slot.
@@ -280,20 +280,20 @@ impl Codec {
         renewals && (self.settings.topology == Topology::Single || call.tag() == earlier.tag())
     }
 
-    fn call(&self, op: &LockOp, unix_ms: u64, least: Token, memory: Option<&ConnectionMemory>) -> Result<Call, Denial> {
+    fn call(&self, op: &LockOp, Sending { unix_ms, least, listens }: Sending) -> Result<Call, Denial> {
         let retention = self.retention_ms();
+        let beside = keys::of(&op.resource);
         let lock = op.resource.as_str().as_bytes();
         let mut keys = Words::with_capacity(2 * lock.len() + SIZE_OF_KEYS);
         keys.push(lock);
-        keys.push_parts(&keys::fence(&op.resource));
+        keys.push_parts(&beside.fence());
         let mut args = Words::with_capacity(SIZE_OF_ARGUMENTS);
         let mut asks_run = None;
         let has_queue = self.settings.topology == Topology::Single;
-        let queue = if has_queue { keys::queue(&op.resource) } else { keys::Beside::default() };
+        let queue = if has_queue { beside.queue() } else { keys::Beside::default() };
         let script: &'static Script = match &op.op {
             Op::Acquire(acquire) => {
-                let (owner, beside) = (&acquire.owner, (acquire.data.as_ref(), acquire.session.as_ref()));
-                args.push_with(|value| value::write(&acquire.nonce, owner, unix_ms, beside, value));
+                args.push_with(|value| value::write_grant(acquire, unix_ms, value));
                 args.push_number(ttl(acquire.record_ttl)?);
                 args.push_number(retention);
                 let least = if acquire.member.is_none() { least } else { Token::ZERO };
@@ -305,7 +305,7 @@ impl Codec {
                         if acquire.unless_done { &scripts::RUN_VOTE } else { &scripts::VOTE }
                     }
                     None if acquire.unless_done => &scripts::RUN,
-                    None => match memory.and_then(ConnectionMemory::subscription).filter(|_| acquire.in_queue) {
+                    None => match listens.filter(|_| acquire.in_queue) {
                         Some((subscription, is_tested)) => {
                             args.push(subscription.client.as_bytes());
                             args.push_number(op.lock.get());
@@ -326,7 +326,7 @@ impl Codec {
             }
             Op::Release(release) => {
                 args.push(&value::hex(&release.nonce));
-                args.push_parts(&keys::channel(&op.resource));
+                args.push_parts(&beside.channel());
                 args.push_number(retention);
                 asks_run = release.quorum;
                 if release.quorum.is_none() {
@@ -337,7 +337,7 @@ impl Codec {
             Op::Finish(finish) => {
                 let retention = ms(self.settings.retention.max(finish.keep)).clamp(1, LONGEST_RETENTION_MS);
                 args.push(&value::hex(&finish.nonce));
-                args.push_parts(&keys::channel(&op.resource));
+                args.push_parts(&beside.channel());
                 args.push_number(retention);
                 args.push_with(|completion| {
                     value::write_completion(&finish.nonce, &finish.owner, unix_ms, finish.token, completion)
@@ -370,22 +370,22 @@ impl Codec {
         match script.name {
             "vote" | "raise" => {
                 keys.push(keys::MARKER);
-                keys.push_parts(&keys::trust(&op.resource));
+                keys.push_parts(&beside.trust());
             }
             "run_vote" => {
                 keys.push(keys::MARKER);
-                keys.push_parts(&keys::about(&op.resource));
-                keys.push_parts(&keys::done(&op.resource));
+                keys.push_parts(&beside.about());
+                keys.push_parts(&beside.done());
             }
             // A key that is not there costs a server of a cluster its answer while the slot moves.
             "read" if !op.resource.may_be_of_run() => {}
             "run" | "finish" | "read" => {
-                keys.push_parts(&keys::about(&op.resource));
-                keys.push_parts(&keys::done(&op.resource));
+                keys.push_parts(&beside.about());
+                keys.push_parts(&beside.done());
             }
             "conclude" => {
-                keys.push_parts(&keys::about(&op.resource));
-                keys.push_parts(&keys::done(&op.resource));
+                keys.push_parts(&beside.about());
+                keys.push_parts(&beside.done());
                 keys.push(keys::MARKER);
             }
             "free" => keys.push(keys::MARKER),

@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 
 use super::command::Words;
 use super::errors::refusal;
-use super::exchange::Answer;
+use super::exchange::{Answer, Call};
 use super::process::{ConnectionName, Process};
 use super::replies::token;
-use super::{Command, Exchange, Subscription};
+use super::{Codec, Command, Exchange, Sending, Subscription, keys, ttl, value};
 use crate::resp::Value;
-use leasehold_core::op::{Acquire, Applied, Fault, FaultKind, LockOp, Op, Outcome, Refusal};
-use leasehold_core::{Resource, Token};
+use leasehold_core::op::{Acquire, Applied, Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, Release};
+use leasehold_core::{Nonce, Resource, Token};
 
 /// How far the tokens of transactions may be behind the wall clock, in the unit of tokens: a second.
 const BEHIND: u64 = 1_000_000;
@@ -24,6 +24,10 @@ const BEHIND: u64 = 1_000_000;
 const LONGEST_UNPUSHED_MS: u64 = 3_600_000;
 /// The most names that are remembered for a connection.
 const MOST_NAMES: usize = 4_096;
+
+/// Room for the words of `SET` and `INCR` beside the name of the lock, as they usually are.
+const SIZE_OF_SET: usize = 160;
+const SIZE_OF_COUNT: usize = 40;
 
 pub(super) const MULTI: Command = Command::of(Words::constant(b"$5\r\nMULTI\r\n"));
 pub(super) const EXEC: Command = Command::of(Words::constant(b"$4\r\nEXEC\r\n"));
@@ -105,8 +109,8 @@ impl ConnectionMemory {
     }
 
     /// The client's own channel, and if messages from this connection reach it.
-    pub(super) fn subscription(&self) -> Option<(&Subscription, bool)> {
-        self.subscription.as_ref().map(|subscription| (subscription, self.heard == Some(subscription.generation)))
+    pub(super) fn subscription(&self) -> Option<(Subscription, bool)> {
+        self.subscription.map(|subscription| (subscription, self.heard == Some(subscription.generation)))
     }
 
     /// `unix_ms` is the wall clock now. A floor that is above it comes from a token that this client has seen, and holds
@@ -195,24 +199,61 @@ pub(super) enum Verdict {
     Nonsense,
 }
 
-/// The commands that take a lock and count: those for a call of the acquire script with these keys and arguments. One of them pushes
-/// out the retention of the counter, if they are to.
-pub(super) fn transaction(keys: &Words, args: &Words, pushes: bool) -> Vec<Command> {
-    let (mut keys, mut args) = (keys.encoded(), args.encoded());
-    let mut key = || keys.next().unwrap_or_default().0;
-    let mut arg = || args.next().unwrap_or_default().0;
-    let (lock, fence) = (key(), key());
-    let (value, ttl, retention) = (arg(), arg(), arg());
-    let command = |encoded: &[&[u8]], count| Command::of(Words::joined(encoded, count));
-    let mut commands = Vec::with_capacity(5);
-    commands.push(MULTI);
-    commands.push(command(&[b"$3\r\nSET\r\n", lock, value, b"$2\r\nNX\r\n$2\r\nPX\r\n", ttl], 6));
-    commands.push(command(&[b"$4\r\nINCR\r\n", fence], 2));
-    if pushes {
-        commands.push(command(&[b"$7\r\nPEXPIRE\r\n", fence, retention], 3));
+/// A transaction of an acquire, and what the script needs that finishes what it leaves open.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct Transaction {
+    codec: Codec,
+    op: LockOp,
+    sending: Sending,
+    pub(super) terms: Terms,
+    pub(super) commands: Vec<Command>,
+}
+
+impl Transaction {
+    /// # Errors
+    /// A record that would last too long.
+    pub(super) fn new(codec: &Codec, op: &LockOp, sending: Sending, terms: Terms) -> Result<Self, Denial> {
+        let mut commands = Vec::with_capacity(5);
+        if let Op::Acquire(acquire) = &op.op {
+            let (lock, fence) = (op.resource.as_str().as_bytes(), keys::of(&op.resource).fence());
+            let mut set = Words::with_capacity(lock.len() + SIZE_OF_SET);
+            set.append_encoded(b"$3\r\nSET\r\n", 1);
+            set.push(lock);
+            set.push_with(|value| value::write_grant(acquire, sending.unix_ms, value));
+            set.append_encoded(b"$2\r\nNX\r\n$2\r\nPX\r\n", 2);
+            set.push_number(ttl(acquire.record_ttl)?);
+            let mut count = Words::with_capacity(lock.len() + SIZE_OF_COUNT);
+            count.append_encoded(b"$4\r\nINCR\r\n", 1);
+            count.push_parts(&fence);
+            commands.extend([MULTI, Command::of(set), Command::of(count)]);
+            if terms.pushes {
+                let mut push = Words::default();
+                push.append_encoded(b"$7\r\nPEXPIRE\r\n", 1);
+                push.push_parts(&fence);
+                push.push_number(codec.retention_ms());
+                commands.push(Command::of(push));
+            }
+            commands.push(EXEC);
+        }
+        Ok(Self { codec: codec.clone(), op: op.clone(), sending, terms, commands })
     }
-    commands.push(EXEC);
-    commands
+
+    /// The script that takes the lock.
+    pub(super) fn script(&self) -> Result<Call, Denial> {
+        self.call(&self.op)
+    }
+
+    /// The release of what it may have taken.
+    pub(super) fn undo(&self) -> Result<Call, Denial> {
+        let release = Release { nonce: self.op.op.nonce().unwrap_or(Nonce::from_bytes([0; 16])), quorum: None };
+        self.call(&LockOp { op: Op::Release(release), ..self.op.clone() })
+    }
+
+    fn call(&self, op: &LockOp) -> Result<Call, Denial> {
+        let mut call = self.codec.call(op, self.sending)?;
+        call.ops.push(0);
+        Ok(call)
+    }
 }
 
 /// An empty transaction.

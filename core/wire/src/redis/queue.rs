@@ -66,7 +66,7 @@ pub struct Queue {
 impl Codec {
     /// The key with the queue of waiters.
     pub fn queue_key(resource: &Resource) -> Vec<u8> {
-        keys::queue(resource).concat()
+        keys::of(resource).queue().concat()
     }
 
     /// The command that gives up a ticket: it leaves the queue, and what is reserved for it goes to the next. Its answer
@@ -79,14 +79,14 @@ impl Codec {
         words.push(resource.as_str().as_bytes());
         words.push(client.as_bytes());
         words.push_number(lock.get());
-        words.push_parts(&keys::channel(resource));
-        words.push_parts(&keys::queue(resource));
+        words.push_parts(&keys::of(resource).channel());
+        words.push_parts(&keys::of(resource).queue());
         Command::of(words)
     }
 
     /// The commands that look at a queue. Their replies are for [`Codec::queue`].
     pub fn look_at_queue(resource: &Resource) -> [Command; 2] {
-        let key = keys::queue(resource).concat();
+        let key = keys::of(resource).queue().concat();
         [Command::new([&b"ZCARD"[..], &key]), Command::new([&b"ZRANGE"[..], &key, b"0", b"0", b"WITHSCORES"])]
     }
 

@@ -19,7 +19,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use crate::resp::Digits;
 use crate::session_text;
 use leasehold_core::config::MAX_KEEP;
-use leasehold_core::op::{Completion, Session};
+use leasehold_core::op::{Acquire, Completion, Session};
 use leasehold_core::{About, Nonce, Owner, Payload, Token};
 
 /// A lock value of ours, taken apart.
@@ -34,7 +34,11 @@ pub(super) struct LockValue {
 }
 
 /// Appends the value to write for a grant.
-pub(super) fn write(
+pub(super) fn write_grant(acquire: &Acquire, since_unix_ms: u64, out: &mut Vec<u8>) {
+    write(&acquire.nonce, &acquire.owner, since_unix_ms, (acquire.data.as_ref(), acquire.session.as_ref()), out);
+}
+
+fn write(
     nonce: &Nonce,
     owner: &Owner,
     since_unix_ms: u64,

@@ -165,7 +165,8 @@ fn what_is_no_resp_is_refused() {
     for (bytes, what) in [
         (&b";4\r\n"[..], "an unknown type"),
         (b"#x\r\n", "a value that its type does not have"),
-        (b"$\xff\r\n", "a header that is no text"),
+        (b"$\xff\r\n", "a length that is no number"),
+        (b",\xff\r\n", "a header that is no text"),
     ] {
         assert_eq!(all(bytes), Err(Malformed { what }));
     }
