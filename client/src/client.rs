@@ -2,14 +2,14 @@
 
 use std::mem::ManuallyDrop;
 
-use leasehold_core::Failure;
 use leasehold_core::op::Fault;
+use leasehold_core::{Failure, Owner};
 
 use crate::admin::doctor::Finding;
 use crate::driver::{Caller, Driver};
 use crate::error::{Error, ErrorKind};
 use crate::host::host_clock;
-use crate::host::owner_label::with_owner_label;
+use crate::host::owner_label;
 use crate::host::sync::Arc;
 use crate::host::sync::atomic::{AtomicBool, Ordering};
 use crate::host::threads::is_own_thread;
@@ -44,7 +44,7 @@ pub(crate) struct Shared {
     driver: ManuallyDrop<Arc<Driver>>,
     /// Closing has been waited for, and dropping need not wait again.
     pub(crate) closed: AtomicBool,
-    owner: Option<String>,
+    owner: Option<Owner>,
     backend: Backend,
 }
 
@@ -55,7 +55,7 @@ pub(crate) enum Backend {
 }
 
 impl Client {
-    pub(crate) fn new(driver: Arc<Driver>, owner: Option<String>, backend: Backend) -> Self {
+    pub(crate) fn new(driver: Arc<Driver>, owner: Option<Owner>, backend: Backend) -> Self {
         let driver = ManuallyDrop::new(driver);
         let shared = Shared { driver, closed: AtomicBool::new(false), owner, backend };
         Self { shared: Arc::new(shared), caller: Caller::Async }
@@ -185,12 +185,9 @@ impl Shared {
         }
     }
 
-    /// Passes on the label of a lease that the calling thread acquires.
-    pub(crate) fn with_owner<R>(&self, pass: impl FnOnce(&str) -> R) -> R {
-        match &self.owner {
-            Some(owner) => pass(owner),
-            None => with_owner_label(pass),
-        }
+    /// The label of a lease that the calling thread acquires.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner.clone().unwrap_or_else(owner_label::of_this_thread)
     }
 }
 

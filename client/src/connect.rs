@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::config::Drift;
-use leasehold_core::{Config, NodeId, SessionLabel};
+use leasehold_core::{Config, NodeId, Owner, SessionLabel};
 use tracing::dispatcher::{self, Dispatch};
 
 use crate::client::{Backend, Client};
@@ -144,9 +144,7 @@ impl ClientBuilder {
     }
 
     pub(crate) fn open(self, urls: &[StoreUrl], time: Time) -> Result<Client, Error> {
-        if let Some(owner) = &self.owner {
-            leasehold_core::Owner::new(owner)?;
-        }
+        let owner = self.owner.as_deref().map(Owner::new).transpose()?;
         let places = places(urls)?;
         if let [url] = places.as_slice() {
             self.refuse_settings_of_a_quorum()?;
@@ -157,7 +155,7 @@ impl ClientBuilder {
             }
             let config = self.config(&places, vec![transport.config()])?.with_queues(transport.keeps_queue());
             let driver = Driver::start(config, vec![transport], time)?;
-            return Ok(Client::new(driver, self.owner, Backend::Store(Box::new(Arc::clone(url).into()))));
+            return Ok(Client::new(driver, owner, Backend::Store(Box::new(Arc::clone(url).into()))));
         }
         let mut quorum = self.quorum(places)?;
         quorum::check(&quorum)?;
@@ -169,7 +167,7 @@ impl ClientBuilder {
         let (transports, nodes) = quorum.into_parts();
         let driver = Driver::start(config, transports, time)?;
         driver.note_votes(&votes);
-        Ok(Client::new(driver, self.owner, Backend::Quorum(Arc::new(nodes))))
+        Ok(Client::new(driver, owner, Backend::Quorum(Arc::new(nodes))))
     }
 
     /// The nodes, as far as they answer.

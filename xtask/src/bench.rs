@@ -6,8 +6,8 @@ use crate::{component, demo, interop, node, python, setup};
 use std::process::Command;
 
 /// Those that compare with other libraries, or need other servers, which nothing else should have to compile or install.
-const BESIDE_PEERS: [&str; 9] =
-    ["redis", "quorum", "dynamodb", "postgres", "etcd", "instructions", "serve", "admin", "cas"];
+const BESIDE_PEERS: [&str; 10] =
+    ["redis", "quorum", "dynamodb", "postgres", "etcd", "objects", "instructions", "serve", "admin", "cas"];
 
 /// Run one, whose figures somebody else reads.
 const RUN: &str = "--run";

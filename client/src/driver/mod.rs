@@ -61,7 +61,7 @@ pub(crate) use lease_state::{LeaseState, Phase, PhaseWait, Purpose};
 pub(crate) use notifications::Notifications;
 pub(crate) use route::Caller;
 pub(crate) use state::IsTold;
-use state::State;
+use state::{State, Work};
 use timer_wakeup::TimerWakeup;
 use worker::StoreWorkers;
 
@@ -197,8 +197,8 @@ impl Driver {
     /// Ends everything in the background: leases are released, waiters cancelled.
     pub(crate) fn close(self: &Arc<Self>) {
         self.is_ending.store(true, Ordering::SeqCst);
-        let (notifications, _) = self.turn(Caller::Background, None, State::close);
-        self.deliver(notifications);
+        let (mut notifications, _) = self.turn(Caller::Background, None, State::close);
+        self.deliver(&mut notifications);
         self.timer_wakeup.wake();
     }
 
@@ -314,11 +314,12 @@ impl Driver {
         own: Option<LockId>,
         enter: impl FnOnce(&mut State, Now) -> R,
     ) -> (R, CallerRequests) {
+        let mut work = Work::default();
         let mut state = self.state.lock();
         let now = self.time.now();
         let result = enter(&mut state, now);
-        let work = self.drain(&mut state, now);
+        self.drain(&mut state, now, &mut work);
         drop(state);
-        (result, self.carry_out(work, caller, own))
+        (result, self.carry_out(&mut work, caller, own))
     }
 }

@@ -18,10 +18,10 @@ pub(crate) struct Notifications {
 
 impl Notifications {
     /// Wakes those who wait, and hands each callback to `call`.
-    pub(crate) fn deliver(self, call: impl FnMut(Callback)) {
-        let Self { wakers, callbacks, unused_on_expiring, unused_on_lost } = self;
-        wakers.into_iter().for_each(Waker::wake);
-        callbacks.into_iter().for_each(call);
-        drop((unused_on_expiring, unused_on_lost));
+    pub(crate) fn deliver(&mut self, call: impl FnMut(Callback)) {
+        std::mem::take(&mut self.wakers).into_iter().for_each(Waker::wake);
+        std::mem::take(&mut self.callbacks).into_iter().for_each(call);
+        self.unused_on_expiring.clear();
+        self.unused_on_lost.clear();
     }
 }

@@ -41,17 +41,16 @@ impl Sent {
 
 impl Driver {
     /// Takes what the core wants done, and counts what it wants reported.
-    pub(super) fn drain(&self, state: &mut State, now: Now) -> Work {
-        let work = state.drain(now);
+    pub(super) fn drain(&self, state: &mut State, now: Now, work: &mut Work) {
+        state.drain(now, work);
         if !work.reports.is_empty() {
             self.unreported.fetch_add(work.reports.len() as u64, Ordering::SeqCst);
         }
-        work
     }
 
     /// Does the work of a turn. Requests for others leave first; wakers are other people's code and may take long. A log may
     /// hang: only callers wait for it, and last of all.
-    pub(super) fn carry_out(self: &Arc<Self>, mut work: Work, caller: Caller, own: Option<LockId>) -> CallerRequests {
+    pub(super) fn carry_out(self: &Arc<Self>, work: &mut Work, caller: Caller, own: Option<LockId>) -> CallerRequests {
         let mut caller_requests = CallerRequests::default();
         // A single request needs no queue.
         let (mut next, mut inline, mut own_reports) = (None, VecDeque::new(), OneOrMany::new());
@@ -68,7 +67,7 @@ impl Driver {
             }
             self.notify(work, reporting, &mut own_reports);
             let Some(transmit) = next.take().or_else(|| inline.pop_front()) else { break };
-            work = self.perform(&transmit, Pool::Caller);
+            self.perform(&transmit, Pool::Caller, work);
         }
         for report in own_reports {
             reports::make_or_queue(report.level(), move || report.emit());
@@ -135,14 +134,15 @@ impl Driver {
         let (worker, pool) = self.workers[transmit.node.index()].of(is_own);
         worker.queue(transmit, move |transmit| {
             if let Some(driver) = driver.upgrade() {
-                let work = driver.perform(&transmit, pool);
-                driver.carry_out(work, Caller::Background, None);
+                let mut work = Work::default();
+                driver.perform(&transmit, pool, &mut work);
+                driver.carry_out(&mut work, Caller::Background, None);
             }
         });
     }
 
     /// Sends a request on this thread, waits for the answer, and hands it to the core.
-    fn perform(&self, transmit: &Transmit, pool: Pool) -> Work {
+    fn perform(&self, transmit: &Transmit, pool: Pool, work: &mut Work) {
         let stopwatch = Stopwatch::start(transmit, &self.time);
         let answer = self.transports[transmit.node.index()].perform(transmit, pool);
         stopwatch.stop();
@@ -150,7 +150,7 @@ impl Driver {
         let mut state = self.state.lock();
         let now = self.time.now();
         state.handle_answer(&Sent::of(transmit), answer, now);
-        self.drain(&mut state, now)
+        self.drain(&mut state, now, work);
     }
 
     /// Hands an answer that came on another thread to the core.
@@ -166,14 +166,14 @@ impl Driver {
     }
 
     /// Queues reports, and wakes the timer thread and the callers. The reports of the caller's own lock are left for the caller.
-    fn notify(&self, work: Work, own: Option<LockId>, own_reports: &mut OneOrMany<Report>) {
+    fn notify(&self, work: &mut Work, own: Option<LockId>, own_reports: &mut OneOrMany<Report>) {
         let Work { transmits: _, notifications, reports, waits, wakes_timer } = work;
         if !waits.is_empty() {
-            let faults = self.last_faults.all();
+            let (waits, faults) = (std::mem::take(waits), self.last_faults.all());
             reports::queue(Level::WARN, move || waits.into_iter().for_each(|wait| wait.emit(&faults)));
         }
         let count = reports.len() as u64;
-        for report in reports {
+        for report in std::mem::take(reports) {
             if Some(report.lock()) == own {
                 own_reports.push(report);
             } else {
@@ -183,13 +183,13 @@ impl Driver {
         let was_last = count > 0
             && self.unreported.fetch_sub(count, Ordering::SeqCst) == count
             && self.is_ending.load(Ordering::SeqCst);
-        if wakes_timer || was_last {
+        if *wakes_timer || was_last {
             self.timer_wakeup.wake();
         }
         self.deliver(notifications);
     }
 
-    pub(super) fn deliver(&self, notifications: Notifications) {
+    pub(super) fn deliver(&self, notifications: &mut Notifications) {
         notifications.deliver(|callback| self.call_back(callback));
     }
 }

@@ -299,14 +299,12 @@ impl State {
     }
 
     /// Takes all that the core has to say, and brings the leases up to date.
-    pub(super) fn drain(&mut self, now: Now) -> Work {
-        let mut work = Work::default();
-        self.expire_leases(now, &mut work);
-        self.drain_core(now, &mut work);
-        self.expire_release_waits(now.monotonic, &mut work);
-        self.tell_waits(now.monotonic, &mut work);
+    pub(super) fn drain(&mut self, now: Now, work: &mut Work) {
+        self.expire_leases(now, work);
+        self.drain_core(now, work);
+        self.expire_release_waits(now.monotonic, work);
+        self.tell_waits(now.monotonic, work);
         work.wakes_timer = self.must_wake_timer();
-        work
     }
 
     fn drain_core(&mut self, now: Now, work: &mut Work) {

@@ -286,7 +286,7 @@ pub fn close(clients: impl IntoIterator<Item = Client>) -> Result<(), Error> {
 
 /// The label of leases that this thread acquires without giving one.
 pub fn owner(client: &Client) -> String {
-    client.shared.with_owner(str::to_owned)
+    client.shared.owner().as_str().to_owned()
 }
 
 /// The error of a lease that was released before.

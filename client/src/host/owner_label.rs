@@ -2,6 +2,8 @@
 
 use std::cell::RefCell;
 
+use leasehold_core::Owner;
+
 use crate::host::fork;
 use crate::host::sync::{thread, thread_local};
 
@@ -9,7 +11,7 @@ thread_local! {
     /// The name that another language has given to this thread.
     static NAME: RefCell<Option<String>> = const { RefCell::new(None) };
     /// The label of this thread, and the generation of the process that has it.
-    static LABEL: RefCell<Option<(u64, String)>> = const { RefCell::new(None) };
+    static LABEL: RefCell<Option<(u64, Owner)>> = const { RefCell::new(None) };
 }
 
 /// See [`ffi::name_thread`](crate::ffi::name_thread).
@@ -18,12 +20,14 @@ pub(crate) fn name_thread(name: &str) {
     LABEL.with(|label| *label.borrow_mut() = None);
 }
 
-/// Passes on `host:pid:thread`, with control characters replaced and the length kept in bounds.
-pub(crate) fn with_owner_label<R>(pass: impl FnOnce(&str) -> R) -> R {
+/// Answers `host:pid:thread`, with control characters replaced and the length kept in bounds.
+pub(crate) fn of_this_thread() -> Owner {
     LABEL.with(|label| {
         let (generation, mut label) = (fork::generation(), label.borrow_mut());
-        let known = label.take().filter(|(of, _)| *of == generation);
-        pass(&label.insert(known.unwrap_or_else(|| (generation, owner_label()))).1)
+        match &mut *label {
+            Some((of, owner)) if *of == generation => owner.clone(),
+            _ => label.insert((generation, owner_label())).1.clone(),
+        }
     })
 }
 
@@ -43,13 +47,13 @@ fn unnamed() -> String {
     format!("thread-{}", id.trim_matches(|letter: char| !letter.is_ascii_digit()))
 }
 
-fn owner_label() -> String {
+fn owner_label() -> Owner {
     let host = host();
     let thread = NAME.with(|name| name.borrow().clone()).unwrap_or_else(|| {
         let thread = thread::current();
         thread.name().map_or_else(unnamed, str::to_owned)
     });
     let mut owner = format!("{host}:{}:{thread}", std::process::id()).replace(char::is_control, "?");
-    owner.truncate(owner.floor_char_boundary(leasehold_core::Owner::MAX_BYTES));
-    owner
+    owner.truncate(owner.floor_char_boundary(Owner::MAX_BYTES));
+    Owner::new(&owner).unwrap_or_default()
 }

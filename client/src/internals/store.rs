@@ -75,7 +75,7 @@ impl Store {
         let transports: Vec<Arc<dyn Transport>> = vec![connection];
         let config = Config::new(vec![place().config()]).expect("invariant: one node is allowed");
         let driver = Driver::start(config, transports, Time::System).expect("invariant: threads can be started");
-        Client::new(driver, Some("a test".to_owned()), Backend::Store(Box::new(place().into())))
+        Client::new(driver, leasehold_core::Owner::new("a test").ok(), Backend::Store(Box::new(place().into())))
     }
 
     /// The deadline of a request whose future was dropped before it was sent, if there was one.

@@ -194,7 +194,7 @@ impl LockRequest {
     async fn acquire_until_usable(self) -> Result<Lease, Error> {
         let Self { client: Client { shared, caller }, resource, options, has_owner, task, is_told } = self;
         let name = Resource::new(&resource).map_err(|error| Error::config(error.to_string()))?;
-        let options = if has_owner { options } else { shared.with_owner(|owner| options.owner(owner)) };
+        let options = if has_owner { options } else { options.labelled(shared.owner()) };
         let mut options = options.build().map_err(|error| Error::config(error.to_string()).on(&resource))?;
         let total = options.wait();
         // Without a limit, no clock need be read.

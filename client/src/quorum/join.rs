@@ -84,7 +84,7 @@ impl Quorum {
         let (transports, nodes) = self.into_parts();
         let nodes = Arc::new(nodes);
         let driver = Driver::start(config, transports, Time::System)?;
-        let owner = Some("leasehold quorum join".to_owned());
+        let owner = leasehold_core::Owner::new("leasehold quorum join").ok();
         let client = Client::new(driver, owner, Backend::Quorum(Arc::clone(&nodes)));
         Joiner { client, nodes, lease: None, refused: None }.run(until, tell)
     }

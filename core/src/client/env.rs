@@ -25,6 +25,8 @@ pub(super) struct Env {
     tokens_ahead: BTreeMap<Resource, Token>,
     /// None of them is lower, so there is nothing to forget before the wall clock has passed it.
     lowest_ahead: Token,
+    /// None of them is higher, so none counts once the wall clock has passed it.
+    highest_ahead: Token,
 }
 
 /// The largest floor that a wall clock may ask for: half of the token space, so that a wall clock that is far ahead cannot
@@ -51,6 +53,7 @@ impl Env {
             unix_high_us,
             tokens_ahead: BTreeMap::new(),
             lowest_ahead: Token::MAX,
+            highest_ahead: Token::ZERO,
         }
     }
 
@@ -122,6 +125,7 @@ impl Env {
         }
         if self.tokens_ahead.len() < limit {
             self.lowest_ahead = self.lowest_ahead.min(token);
+            self.highest_ahead = self.highest_ahead.max(token);
             let known = self.tokens_ahead.entry(resource.clone()).or_insert(token);
             *known = token.max(*known);
         }
@@ -131,6 +135,9 @@ impl Env {
     /// the store has forgotten it.
     pub(super) fn floor(&self, resource: &Resource) -> Token {
         let wall = Token::new(self.unix_high_us).unwrap_or(Token::MAX);
+        if self.highest_ahead < wall {
+            return wall;
+        }
         let seen = self.tokens_ahead.get(resource).copied();
         seen.and_then(Token::next).map_or(wall, |next| next.max(wall))
     }

@@ -187,7 +187,7 @@ impl Client {
         let Some(place) = self.locks.insert(lock, resource, options, machine) else {
             return Err(Error::TooManyLocks { limit });
         };
-        match self.queues.get_mut(&key) {
+        match behind.and_then(|_| self.queues.get_mut(&key)) {
             Some(queue) => queue.waiting.extend(self.locks.get(place).map(|lock| (place, lock.generation))),
             None => {
                 self.queues

@@ -148,7 +148,7 @@ pub struct LockOptionsBuilder {
     lock_delay: Duration,
     max_hold: Option<Duration>,
     renewal: Renewal,
-    owner: alloc::string::String,
+    owner: Option<Result<Owner, ConfigError>>,
     data: Option<Vec<u8>>,
     run: Option<RunOptions>,
     tries_first: bool,
@@ -217,7 +217,14 @@ impl LockOptionsBuilder {
     /// A label for people. Default empty.
     #[must_use]
     pub fn owner(mut self, owner: &str) -> Self {
-        self.owner = owner.into();
+        self.owner = Some(Owner::new(owner));
+        self
+    }
+
+    /// The same, with a label that was checked before.
+    #[must_use]
+    pub fn labelled(mut self, owner: Owner) -> Self {
+        self.owner = Some(Ok(owner));
         self
     }
 
@@ -281,7 +288,7 @@ impl LockOptionsBuilder {
             lock_delay: Duration::new(self.lock_delay.as_secs(), self.lock_delay.subsec_millis() * 1_000_000),
             max_hold: self.max_hold,
             renew_every,
-            owner: Owner::new(&self.owner)?,
+            owner: self.owner.transpose()?.unwrap_or_default(),
             data: self.data.as_deref().map(Payload::new).transpose()?,
             run: self.run,
             tries_first: self.tries_first,

@@ -366,18 +366,16 @@ impl Decoder {
     /// The length of the line at `at`, `None` until its end has come.
     fn line(&mut self) -> Result<Option<usize>, Malformed> {
         let rest = &self.buffer[self.at..];
-        let found = rest[self.searched..].iter().position(|byte| *byte == b'\n').map(|end| self.searched + end);
-        if found.unwrap_or(rest.len()) > MAX_LINE.min(self.limits.max_bytes) {
+        let found = rest[self.searched..].iter().position(|byte| matches!(byte, b'\r' | b'\n'));
+        // A byte string that has not all come leaves its header here, to be found again at once.
+        self.searched = found.map_or(rest.len(), |end| self.searched + end);
+        if self.searched + usize::from(found.is_some()) > MAX_LINE.min(self.limits.max_bytes) {
             return malformed("a line longer than allowed");
         }
-        // A byte string that has not all come leaves its header here, to be found again at once.
-        self.searched = found.unwrap_or(rest.len());
-        match found {
-            None => Ok(None),
-            Some(end) => match rest[..end].split_last() {
-                Some((b'\r', line)) if !line.contains(&b'\r') => Ok(Some(line.len())),
-                _ => malformed("a line that does not end as lines do"),
-            },
+        match rest[self.searched..] {
+            [] | [b'\r'] => Ok(None),
+            [b'\r', b'\n', ..] => Ok(Some(self.searched)),
+            [..] => malformed("a line that does not end as lines do"),
         }
     }
 }

@@ -14,12 +14,18 @@ fn figures(benchmark: &str) -> String {
     std::fs::read_to_string(figures).unwrap()
 }
 
-fn tells_its_figures(benchmark: &str, base: &str) {
+/// Returns the figures of a short run, which has them for one client.
+fn of_one_client(benchmark: &str, base: &str) -> String {
     let told = figures(benchmark);
     for who in [base, "leasehold"] {
         let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
         assert!(told.contains(&figure), "{figure} is not in\n{told}");
     }
+    told
+}
+
+fn tells_its_figures(benchmark: &str, base: &str) {
+    let told = of_one_client(benchmark, base);
     assert!(told.contains("| hand-over p50 |") && told.contains(" in a second |"), "{told}");
 }
 
@@ -30,11 +36,12 @@ fn bench_postgres_tells_its_figures() {
 
 #[test]
 fn bench_serve_tells_its_figures() {
-    let told = figures("serve");
-    for who in ["leasehold", "leasehold serve"] {
-        let figure = format!("figure | Rust | one client, async | p50 | us | {who} | ");
-        assert!(told.contains(&figure), "{figure} is not in\n{told}");
-    }
+    of_one_client("serve", "leasehold serve");
+}
+
+#[test]
+fn bench_objects_tells_its_figures() {
+    of_one_client("objects", "two bare writes");
 }
 
 #[test]

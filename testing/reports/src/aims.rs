@@ -30,7 +30,7 @@ const fn of(name: [&'static str; 4]) -> [&'static str; 5] {
     [benchmark, language, case, measure, OURS]
 }
 
-const AIMS: [Aim; 22] = [
+const AIMS: [Aim; 23] = [
     Aim("Rust, one at a time", of(["redis", "Rust", "one client, async", "p50"]), Some("rslock"), Cost(1.05)),
     Aim(
         "Rust, 64 tasks, two threads",
@@ -93,6 +93,7 @@ const AIMS: [Aim; 22] = [
     Aim("DynamoDB Local", of(["dynamodb", "Rust", "one client, async", "p50"]), Some("two bare writes"), Cost(1.15)),
     Aim("PostgreSQL", of(["postgres", "Rust", "one client, async", "p50"]), Some("two bare statements"), Cost(1.15)),
     Aim("etcd", of(["etcd", "Rust", "one client, async", "p50"]), Some("two bare txns"), Cost(1.15)),
+    Aim("S3", of(["objects", "Rust", "one client, async", "p50"]), Some("two bare writes"), Cost(1.15)),
     Aim(
         "core alone, acquire, renew and release",
         of(["core", "Rust", "acquire, renew and release", "time"]),

@@ -3,7 +3,7 @@
 use crate::{Failure, Result};
 
 /// In the order of the page.
-pub const ALL: [&str; 14] = [
+pub const ALL: [&str; 15] = [
     "core",
     "sqlite",
     "redis",
@@ -11,6 +11,7 @@ pub const ALL: [&str; 14] = [
     "dynamodb",
     "postgres",
     "etcd",
+    "objects",
     "instructions",
     "serve",
     "admin",

@@ -10,7 +10,7 @@ pub struct About {
     pub what: &'static str,
 }
 
-const ABOUT: [About; 14] = [
+const ABOUT: [About; 15] = [
     About {
         benchmark: "core",
         title: "The protocol alone",
@@ -49,6 +49,11 @@ const ABOUT: [About; 14] = [
         title: "On etcd",
         what: "Acquire and release, beside two bare transactions on the same HTTP client and beside the locks of etcd; \
                hand-over between processes, and what holding costs.",
+    },
+    About {
+        benchmark: "objects",
+        title: "On S3",
+        what: "Acquire and release on the S3 of moto, beside two bare conditional writes on the same HTTP client.",
     },
     About {
         benchmark: "instructions",
@@ -99,7 +104,7 @@ pub const OVERVIEW_TITLE: &str = "What a lock costs";
 const OVERVIEW_WHAT: &str = "One acquire and one release, median, as a multiple of the least that anybody can do by hand \
                              on the same store. Shorter is better.";
 /// Store, benchmark, language, case, measure.
-pub const OVERVIEW: [[&str; 5]; 8] = [
+pub const OVERVIEW: [[&str; 5]; 9] = [
     ["SQLite file, Rust", "sqlite", "Rust", "1 process", "p50"],
     ["Redis, Rust", "redis", "Rust", "one client, async", "p50"],
     ["Redis, Python", "python", "Python", "without asyncio", "p50"],
@@ -108,6 +113,7 @@ pub const OVERVIEW: [[&str; 5]; 8] = [
     ["DynamoDB Local, Rust", "dynamodb", "Rust", "one client, async", "p50"],
     ["PostgreSQL, Rust", "postgres", "Rust", "one client, async", "p50"],
     ["etcd, Rust", "etcd", "Rust", "one client, async", "p50"],
+    ["S3 of moto, Rust", "objects", "Rust", "one client, async", "p50"],
 ];
 /// Faces for users of other libraries: of interest beside these, and not at first sight.
 const COMPATIBLE: &str = "leasehold.compat";

@@ -4,10 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::op::{Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
+use leasehold_core::op::{Denial, Fault, FaultKind, LockOp, Op, Outcome, Refusal, TransportFault};
 use leasehold_core::time::time_to_say_why;
 use leasehold_core::{Monotonic, Transmit};
-use leasehold_wire::redis::{Codec, Command, Topology, leads_elsewhere as errors_lead_elsewhere, of_one_server};
+use leasehold_wire::redis::{
+    Codec, Command, ConnectionMemory, Exchange, Subscription, Topology, leads_elsewhere as errors_lead_elsewhere,
+    of_one_server,
+};
 use leasehold_wire::resp::Value;
 use leasehold_wire::{Exchange as _, Progress};
 use tokio::runtime::Handle;
@@ -286,6 +289,25 @@ impl RedisLink {
         others.iter().chain(&state.open).for_each(Connection::leave);
     }
 
+    /// Writes down the commands of a request.
+    fn begin(
+        &self,
+        request: &Transmit,
+        memory: Option<&Mutex<ConnectionMemory>>,
+        subscription: Option<Subscription>,
+    ) -> Result<Exchange, Denial> {
+        // Only replicas are given a part of it.
+        let left = match self.spares {
+            Spares::ForWaits => request.deadline.since(clock::monotonic()),
+            Spares::None => Duration::ZERO,
+        };
+        let (id, ops, unix_ms) = (request.id, &request.ops, clock::unix_ms());
+        let Some(memory) = memory else { return self.codec.begin(id, ops, left, unix_ms) };
+        let mut memory = memory.lock();
+        memory.listens(subscription);
+        self.codec.begin_on(&memory, id, ops, left, unix_ms)
+    }
+
     async fn exchange(self: &Arc<Self>, request: &Transmit, retry: Retry) -> Answer {
         let unavailable = |why| match why {
             NoConnection::Fault(fault) => Err(TransportFault::NotSent(fault)),
@@ -295,26 +317,12 @@ impl RedisLink {
             Ok(connection) => connection,
             Err(why) => return unavailable(why),
         };
-        // Only replicas are given a part of it.
-        let left = match self.spares {
-            Spares::ForWaits => request.deadline.since(clock::monotonic()),
-            Spares::None => Duration::ZERO,
-        };
         // Of other requests the connection remembers nothing.
         let acquires = request.ops.iter().any(|op| matches!(op.op, Op::Acquire(_)));
         let memory = acquires.then(|| Arc::clone(connection.memory()));
-        let (id, ops, unix_ms) = (request.id, &request.ops, clock::unix_ms());
-        let queues = self.access.queues().filter(|_| ops.iter().any(asks_for_a_place));
+        let queues = self.access.queues().filter(|_| request.ops.iter().any(asks_for_a_place));
         let subscription = queues.and_then(|queues| queues.subscription());
-        let begun = match &memory {
-            Some(memory) => {
-                let mut memory = memory.lock();
-                memory.listens(subscription);
-                self.codec.begin_on(&memory, id, ops, left, unix_ms)
-            }
-            None => self.codec.begin(id, ops, left, unix_ms),
-        };
-        let mut exchange = match begun {
+        let mut exchange = match self.begin(request, memory.as_deref(), subscription) {
             Ok(exchange) => exchange,
             Err(denial) => return Ok(refused(request, &Refusal::Denied(denial))),
         };

@@ -63,7 +63,7 @@ pub fn command(topology: Topology, name: &Resource, ask: Ask<'_>) -> Result<Comm
 
 /// Tells if a command reads an item, so that its reply may be as long as one.
 pub fn is_read(command: &Command) -> bool {
-    command.name() == b"EVAL" && command.words().nth(1) == Some(READ.as_bytes())
+    command.words().nth(1) == Some(READ.as_bytes())
 }
 
 /// Reads the reply to [`command`].

@@ -47,14 +47,16 @@ fn write(
 ) {
     out.extend_from_slice(&hex(nonce));
     out.push(b'@');
-    for byte in owner.as_str().bytes() {
-        if byte.is_ascii_graphic() && byte != b'%' && byte != b';' {
-            out.push(byte);
-        } else {
-            let [high, low] = [byte >> 4, byte & 15].map(|digit| b"0123456789ABCDEF"[usize::from(digit)]);
-            out.extend_from_slice(&[b'%', high, low]);
-        }
+    let mut rest = owner.as_str().as_bytes();
+    while let Some(at) = rest.iter().position(|byte| !stands_as_it_is(*byte)) {
+        let (plain, from) = rest.split_at(at);
+        out.extend_from_slice(plain);
+        let Some((byte, behind)) = from.split_first() else { break };
+        let [high, low] = [byte >> 4, byte & 15].map(|digit| b"0123456789ABCDEF"[usize::from(digit)]);
+        out.extend_from_slice(&[b'%', high, low]);
+        rest = behind;
     }
+    out.extend_from_slice(rest);
     out.push(b';');
     out.extend_from_slice(Digits::of(since_unix_ms).as_bytes());
     if let Some(data) = data {
@@ -65,6 +67,10 @@ fn write(
         out.extend_from_slice(b";=");
         out.extend_from_slice(session_text::write(session).as_bytes());
     }
+}
+
+const fn stands_as_it_is(byte: u8) -> bool {
+    byte.is_ascii_graphic() && byte != b'%' && byte != b';'
 }
 
 /// Appends the value to write for a completion of finished work.

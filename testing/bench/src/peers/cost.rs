@@ -5,6 +5,8 @@ use std::time::{Duration, Instant};
 use leasehold_servers::redis::Server;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::Result;
+
 /// Running totals, or what lies between two of them.
 #[derive(Clone, Copy, Default)]
 pub struct Cost {
@@ -27,19 +29,26 @@ pub struct Meter<'a> {
 
 impl<'a> Meter<'a> {
     /// Starts measuring this process and the servers.
-    pub fn start(servers: &'a [Server]) -> Self {
-        Self { servers, start: totals(servers), since: Instant::now() }
+    ///
+    /// # Errors
+    /// A server does not tell its totals.
+    pub fn start(servers: &'a [Server]) -> Result<Self> {
+        Ok(Self { servers, start: totals(servers)?, since: Instant::now() })
     }
 
     /// The cost since the start.
-    pub fn stop(self) -> Cost {
-        let end = totals(self.servers);
-        Cost {
-            client: end.client.saturating_sub(self.start.client),
-            server: end.server.saturating_sub(self.start.server),
-            commands: end.commands.saturating_sub(self.start.commands),
-            wall: self.since.elapsed(),
-        }
+    ///
+    /// # Errors
+    /// A server does not tell its totals, or has less than at the start, since it was started again.
+    pub fn stop(self) -> Result<Cost> {
+        let (wall, end) = (self.since.elapsed(), totals(self.servers)?);
+        let since = |end: Duration, start| end.checked_sub(start).ok_or("a total that fell");
+        Ok(Cost {
+            client: since(end.client, self.start.client)?,
+            server: since(end.server, self.start.server)?,
+            commands: end.commands.checked_sub(self.start.commands).ok_or("a total that fell")?,
+            wall,
+        })
     }
 }
 
@@ -52,16 +61,17 @@ impl std::ops::AddAssign for Cost {
     }
 }
 
-fn totals(servers: &[Server]) -> Cost {
+fn totals(servers: &[Server]) -> Result<Cost> {
     let own = clock_gettime(ClockId::ProcessCPUTime);
     let client = Duration::new(own.tv_sec.unsigned_abs(), u32::try_from(own.tv_nsec).unwrap_or(0));
     let mut totals = Cost { client, ..Cost::default() };
     for server in servers {
-        let seconds = |field| server.info(field).and_then(|text| text.parse::<f64>().ok()).unwrap_or(0.0);
-        totals.server += Duration::from_secs_f64(seconds("used_cpu_user") + seconds("used_cpu_sys"));
-        totals.commands += server.info("total_commands_processed").and_then(|text| text.parse().ok()).unwrap_or(0);
+        let told = |field| server.info(field).ok_or_else(|| format!("the server does not tell its {field}"));
+        let seconds: f64 = told("used_cpu_user")?.parse::<f64>()? + told("used_cpu_sys")?.parse::<f64>()?;
+        totals.server += Duration::from_secs_f64(seconds);
+        totals.commands += told("total_commands_processed")?.parse::<u64>()?;
     }
-    totals
+    Ok(totals)
 }
 
 /// Microseconds for each of `count`.

@@ -127,14 +127,14 @@ pub fn one_client<P: Peer>(case: &str, places: Places<'_>, plan: &Plan) -> Resul
         let mut peers: Vec<P> = open_all(places).await?;
         for round in 0..=plan.rounds {
             for (peer, seen) in peers.iter_mut().zip(&mut seen) {
-                let (mut times, meter) = (Vec::new(), Meter::start(&[]));
+                let (mut times, meter) = (Vec::new(), Meter::start(&[])?);
                 let end = Instant::now() + plan.round;
                 while Instant::now() < end {
                     let start = Instant::now();
                     peer.lock("one", Duration::ZERO).await?;
                     times.push(start.elapsed().as_nanos() as u64);
                 }
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 // The first round warms up.
                 if round > 0 {
                     seen.add(times, cost);
@@ -168,9 +168,9 @@ pub fn many_tasks<P: Peer>(places: Places<'_>, plan: &Plan) -> Result {
         let peers: Vec<P> = open_all(places).await?;
         for round in 0..=plan.rounds {
             for (at, peer) in peers.iter().enumerate() {
-                let meter = Meter::start(&[]);
+                let meter = Meter::start(&[])?;
                 let pairs = all_tasks(peer, Instant::now() + plan.round).await?;
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 if round > 0 {
                     rates[at].push(pairs as f64 / cost.wall.as_secs_f64());
                     costs[at].0 += cost;

@@ -439,7 +439,7 @@ fn gone() -> Broken {
 fn allowance(command: &Command) -> usize {
     let base = match command.name() {
         b"CLUSTER" => FOR_A_MAP,
-        _ if cas::is_read(command) => FOR_AN_ITEM,
+        b"EVAL" if cas::is_read(command) => FOR_AN_ITEM,
         _ => FOR_A_COMMAND,
     };
     base + FOR_AN_ARGUMENT * command.len()

@@ -78,7 +78,7 @@ fn measure() -> Result {
     let table = table_name();
     table::create(&url(&table, &server.endpoint()), &NewTable::default())?;
     beside_bare(&server, &table, &plan)?;
-    signing(&plan);
+    signing(&plan)?;
     requests(&server, &table, &plan)
 }
 
@@ -174,7 +174,7 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
         let mut n = 0;
         for at in 0..=plan.rounds {
             for (who, seen) in seen.iter_mut().enumerate() {
-                let (mut times, meter) = (Vec::new(), Meter::start(&[]));
+                let (mut times, meter) = (Vec::new(), Meter::start(&[])?);
                 let end = Instant::now() + plan.round;
                 while Instant::now() < end {
                     let start = Instant::now();
@@ -186,7 +186,7 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
                     }
                     times.push(start.elapsed().as_nanos() as u64);
                 }
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 // The first round warms up, DynamoDB Local too.
                 if at > 0 {
                     seen.add(times, cost);
@@ -207,7 +207,7 @@ fn beside_bare(server: &Server, table: &str, plan: &Plan) -> Result {
     Ok(())
 }
 
-fn signing(plan: &Plan) {
+fn signing(plan: &Plan) -> Result {
     let version = format!("{:032x}:{:010}", 7, 1);
     let request = Request { target: Target::UpdateItem, body: take("locks", &version).to_string().into_bytes() };
     let (mut signer, credentials) = (Signer::new(), credentials());
@@ -218,12 +218,13 @@ fn signing(plan: &Plan) {
     (0..1_000).for_each(&mut sign);
     let mut rounds: Vec<f64> = Vec::new();
     for _ in 0..10 {
-        let meter = Meter::start(&[]);
+        let meter = Meter::start(&[])?;
         (0..plan.signatures / 10).for_each(&mut sign);
-        rounds.push(us_each(meter.stop().client, plan.signatures as usize / 10));
+        rounds.push(us_each(meter.stop()?.client, plan.signatures as usize / 10));
     }
     println!("signing one request of {} bytes: {:.1} us of processor time\n", request.body.len(), median(&rounds));
     Case("signing one request", "CPU", "us").alone(median(&rounds));
+    Ok(())
 }
 
 /// The traffic to DynamoDB.

@@ -5,6 +5,7 @@ mod cas;
 mod dynamodb;
 mod etcd;
 mod instructions;
+mod objects;
 mod postgres;
 mod quorum;
 mod redis;
@@ -14,12 +15,13 @@ use std::process::ExitCode;
 
 type Benchmark = (&'static str, fn() -> ExitCode);
 
-const ALL: [Benchmark; 9] = [
+const ALL: [Benchmark; 10] = [
     ("admin", admin::main),
     ("cas", cas::main),
     ("dynamodb", dynamodb::main),
     ("etcd", etcd::main),
     ("instructions", instructions::main),
+    ("objects", objects::main),
     ("postgres", postgres::main),
     ("quorum", quorum::main),
     ("redis", redis::main),

@@ -96,14 +96,14 @@ fn measure() -> Result {
         let peers = [Peer::Bare(bare), Peer::Leasehold(ours), Peer::Rslock(rslock)];
         for at in 0..=rounds {
             for (peer, seen) in peers.iter().zip(&mut seen) {
-                let (mut times, meter) = (Vec::new(), Meter::start(&servers));
+                let (mut times, meter) = (Vec::new(), Meter::start(&servers)?);
                 let end = Instant::now() + round;
                 while Instant::now() < end {
                     let start = Instant::now();
                     peer.pair("one").await?;
                     times.push(start.elapsed().as_nanos() as u64);
                 }
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 // The first round warms up.
                 if at > 0 {
                     seen.add(times, cost);

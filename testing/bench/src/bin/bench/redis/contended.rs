@@ -125,7 +125,7 @@ fn run(
         server.command(&["RPUSH", KEY, "token"]);
     }
     let (sender, receiver) = channel();
-    let meter = Meter::start(slice::from_ref(server));
+    let meter = Meter::start(slice::from_ref(server))?;
     let mut children = Vec::new();
     for _ in 0..processes {
         let sender = sender.clone();
@@ -151,7 +151,7 @@ fn run(
             released: times[2],
         }));
     }
-    let cost = meter.stop();
+    let cost = meter.stop()?;
     let reads = server.info("total_reads_processed").and_then(|reads| reads.parse().ok()).unwrap_or(f64::NAN);
     drop(children);
     Ok(crowd(turns, workers, time, [cost.commands as f64, reads]))

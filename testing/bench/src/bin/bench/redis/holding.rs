@@ -34,9 +34,9 @@ pub fn measure(server: &Server, plan: &Plan) -> Result {
         let next = || receiver.recv_timeout(PATIENCE)?.ok_or_else(|| "the holder has ended".into());
         let ready: Result<String> = next();
         ready?;
-        let meter = Meter::start(slice::from_ref(server));
+        let meter = Meter::start(slice::from_ref(server))?;
         let done: Result<String> = next();
-        let cost = meter.stop();
+        let cost = meter.stop()?;
         drop(child);
         let done = done?;
         let figures: Vec<&str> = done.split_whitespace().collect();

@@ -89,14 +89,14 @@ pub fn one_client(server: &Server, plan: &Plan) -> Result {
         let mut seen: Vec<(&str, Samples)> = peers.iter().map(|(name, _)| (*name, Samples::default())).collect();
         for round in 0..=plan.rounds {
             for ((_, peer), (_, seen)) in peers.iter_mut().zip(&mut seen) {
-                let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));
+                let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server))?);
                 let end = Instant::now() + plan.round;
                 while Instant::now() < end {
                     let start = Instant::now();
                     peer.pair("one").await?;
                     times.push(start.elapsed().as_nanos() as u64);
                 }
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 // The first round warms up.
                 if round > 0 {
                     seen.add(times, cost);
@@ -119,7 +119,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
     let mut seen = [("bare commands", Samples::default()), ("leasehold", Samples::default())];
     for round in 0..=plan.rounds {
         for (name, seen) in &mut seen {
-            let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server)));
+            let (mut times, meter) = (Vec::new(), Meter::start(slice::from_ref(server))?);
             let end = Instant::now() + plan.round;
             while Instant::now() < end {
                 let start = Instant::now();
@@ -134,7 +134,7 @@ fn blocking(server: &Server, plan: &Plan) -> Result {
                 }
                 times.push(start.elapsed().as_nanos() as u64);
             }
-            let cost = meter.stop();
+            let cost = meter.stop()?;
             if round > 0 {
                 seen.add(times, cost);
             }
@@ -159,9 +159,9 @@ fn tasks_on(server: &Server, plan: &Plan, runtime: &Runtime, threads: &str) -> R
         let mut costs: Vec<(Cost, usize)> = peers.iter().map(|_| (Cost::default(), 0)).collect();
         for round in 0..=plan.rounds {
             for (at, (_, peer)) in peers.iter().enumerate() {
-                let meter = Meter::start(slice::from_ref(server));
+                let meter = Meter::start(slice::from_ref(server))?;
                 let pairs = all_tasks(peer, Instant::now() + plan.round).await?;
-                let cost = meter.stop();
+                let cost = meter.stop()?;
                 if round > 0 {
                     rates[at].push(pairs as f64 / cost.wall.as_secs_f64());
                     costs[at].0 += cost;
