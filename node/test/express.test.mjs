@@ -1,11 +1,11 @@
 // Requests with an Idempotency-Key that are answered once, on the real Express.
 
 import assert from "node:assert/strict";
-import { request } from "node:http";
 import { test } from "node:test";
 import express from "express";
 import { connect } from "leasehold";
 import { idempotency } from "leasehold/express";
+import { asking } from "./helpers/asking.mjs";
 import { sqlite } from "./helpers/folder.mjs";
 import { undo } from "./helpers/undo.mjs";
 
@@ -80,22 +80,7 @@ async function shop(t, url, options = {}) {
     server.closeAllConnections();
   });
   const { port } = server.address();
-  const ask = (path = "/charge", { key = "k1", body = { eur: 9 }, method = "POST", headers = {}, patience } = {}) =>
-    new Promise((resolve, reject) => {
-      const text = typeof body === "string" ? body : JSON.stringify(body);
-      const given = { "Content-Type": typeof body === "string" ? "text/plain" : "application/json", ...headers };
-      if (key !== null) given["Idempotency-Key"] = key;
-      const asked = request({ port, host: "127.0.0.1", path, method, headers: given, agent: false }, (answer) => {
-        const chunks = [];
-        answer.on("data", (chunk) => chunks.push(chunk));
-        answer.on("error", reject);
-        const end = () => Buffer.concat(chunks).toString();
-        answer.on("end", () => resolve({ status: answer.statusCode, headers: answer.headers, raw: answer.rawHeaders, text: end() }));
-      });
-      asked.on("error", reject);
-      asked.end(text);
-      patience?.addEventListener("abort", () => asked.destroy(new Error("the client has gone")));
-    });
+  const ask = asking(port);
   return { calls, ask, client, slow };
 }
 

@@ -1,4 +1,4 @@
-// The adapters on the oldest versions of other libraries that are promised: Nest 10 and prom-client 14.
+// The adapters on the oldest versions of other libraries that are promised: Nest 10, Fastify 4 and prom-client 14.
 
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
@@ -43,6 +43,25 @@ test("work is done once in Nest 10", (t) => {
     await app.close();`;
   const packages = ["@nestjs/common", "@nestjs/core", "reflect-metadata", "rxjs"];
   assert.equal(runs(t, packages, program), "10 report@1 undefined true\n");
+});
+
+test("requests are answered once in Fastify 4", (t) => {
+  const program = `
+    import fastify from "fastify";
+    import { connect } from "leasehold";
+    import { idempotency } from "leasehold/fastify";
+
+    const client = await connect("memory:");
+    const app = fastify();
+    await app.register(idempotency(client, { principal: () => "ann" }));
+    let calls = 0;
+    app.post("/", async () => ({ calls: ++calls }));
+    const ask = (body) => app.inject({ method: "POST", url: "/", headers: { "Idempotency-Key": "k" }, body });
+    const [first, second, other] = [await ask({ eur: 9 }), await ask({ eur: 9 }), await ask({ eur: 1 })];
+    console.log(app.version.split(".")[0], first.body, second.body, second.headers["idempotency-replayed"], other.statusCode);
+    await app.close();
+    await client.close();`;
+  assert.equal(runs(t, ["fastify"], program), '4 {"calls":1} {"calls":1} true 422\n');
 });
 
 test("metrics are counted into a registry of prom-client 14", (t) => {

@@ -16,8 +16,19 @@ const PACKAGE: &str = "node";
 const SHIPPED: [&str; 5] = ["package.json", "README.md", "edge", "lib", "bin"];
 pub const LICENSES: [&str; 2] = ["LICENSE-APACHE", "LICENSE-MIT"];
 /// Modules that users import, with their types.
-const MODULES: [&str; 10] =
-    ["index", "cas", "fence", "protocol", "testing", "node-cron", "nestjs", "express", "prometheus", "compat/redlock"];
+const MODULES: [&str; 11] = [
+    "index",
+    "cas",
+    "fence",
+    "protocol",
+    "testing",
+    "node-cron",
+    "nestjs",
+    "express",
+    "fastify",
+    "prometheus",
+    "compat/redlock",
+];
 const EXTENSIONS: [&str; 4] = ["cjs", "mjs", "d.ts", "d.mts"];
 const TESTS: [&str; 3] = ["test", "types", "bench"];
 /// The guide whose code the tests run.
@@ -85,7 +96,7 @@ pub fn run_all(steps: &mut Steps, transpiled: &Path, peers: &Peers, dynamodb: Op
     steps.build("node, addon", build)?;
     let target = install(steps, &run::built()?, transpiled)?;
 
-    for project in ["types", "types/edge", "types/nestjs", "types/lib", "types/edge-lib"] {
+    for project in ["types", "types/edge", "types/nestjs", "types/fastify", "types/lib", "types/edge-lib"] {
         let mut types = Command::new("node");
         types.current_dir(&target).args(["node_modules/typescript/bin/tsc", "--project", project]);
         steps.run(&format!("node, {project}"), types)?;

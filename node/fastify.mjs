@@ -1,0 +1,3 @@
+import adapter from "./fastify.cjs";
+
+export const { idempotency } = adapter;
