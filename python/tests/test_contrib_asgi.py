@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -335,3 +337,49 @@ def test_what_others_have_written_is_no_response(result: object) -> None:
 
 def test_parts_of_a_request_do_not_run_together() -> None:
     assert _hash(b"ab", b"c") != _hash(b"a", b"bc") and _hash(b"a") == _hash(b"a")
+
+
+VECTORS = json.loads((Path(__file__).parents[2] / "bindings" / "idempotency.json").read_text())
+
+
+@pytest.mark.parametrize("asked", VECTORS["requests"], ids=lambda asked: str(asked["why"]))
+def test_requests_are_the_runs_that_node_makes_of_them(store: str, asked: dict[str, str]) -> None:
+    """``bindings/idempotency.json`` has the same for Node."""
+
+    async def main() -> None:
+        async with await aio.connect(store) as client:
+            app = IdempotencyMiddleware(_created, client, principal=lambda scope: asked["principal"])
+            scope = {
+                "type": "http",
+                "method": asked["method"],
+                "path": asked["path"],
+                "query_string": asked["query"].encode(),
+                "headers": [(b"idempotency-key", asked["key"].encode())],
+            }
+
+            async def receive() -> Any:
+                return {"type": "http.request", "body": asked["body"].encode(), "more_body": False}
+
+            await app(scope, receive, _dropped)
+            [run] = [run async for run in client.runs()]
+        assert (run.name, run.key) == (asked["name"], asked["occurrence"])
+        assert run.done is not None and _read(run.done.result)["fingerprint"] == asked["fingerprint"]
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("kept", VECTORS["responses"], ids=lambda kept: str(kept["why"]))
+def test_responses_are_read_as_node_reads_them(kept: dict[str, Any]) -> None:
+    seen = _read(kept["kept"].encode())
+    headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in seen["headers"]]
+    read = (seen["fingerprint"], seen["status"], headers, seen["body"].decode())
+    assert read == (kept["fingerprint"], kept["status"], kept["headers"], kept["body"])
+
+
+async def _created(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 201, "headers": []})
+    await send({"type": "http.response.body", "body": b"done"})
+
+
+async def _dropped(message: Any) -> None:
+    pass
