@@ -10,6 +10,7 @@ import { idempotency } from "leasehold/fastify";
 import { asking } from "./helpers/asking.mjs";
 import { sqlite } from "./helpers/folder.mjs";
 import { undo } from "./helpers/undo.mjs";
+import { until } from "./helpers/until.mjs";
 
 const user = (request) => request.headers["x-user"] ?? "";
 
@@ -44,6 +45,8 @@ async function shop(t, url, options = {}, { listens = true, ...how } = {}) {
     reply.raw.setHeader("X-Raw", "raw");
   });
   app.addHook("onSend", async (request, reply, payload) => (request.url === "/wrapped" ? `<${payload}>` : payload));
+  const ended = [];
+  app.addHook("onResponse", async (request, reply) => ended.push(reply.statusCode));
   await app.register(idempotency(client, { principal: user, ...options }));
   app.all("/charge", async (request, reply) => {
     calls.push(request.body);
@@ -104,7 +107,7 @@ async function shop(t, url, options = {}, { listens = true, ...how } = {}) {
   undo(t, () => app.close());
   if (!listens) return { app, calls, client };
   await app.listen({ port: 0, host: "127.0.0.1" });
-  return { app, calls, ask: asking(app.server.address().port), client, slow };
+  return { app, calls, ended, ask: asking(app.server.address().port), client, slow };
 }
 
 test("the second request gets the first response, also in another process", async (t) => {
@@ -201,9 +204,10 @@ test("an answer without a body is kept", async (t) => {
   }
 });
 
-test("a hook that changes payloads changes them once", async (t) => {
-  const { ask, calls } = await shop(t, sqlite(t));
+test("a hook that changes payloads changes them once, and one that counts responses counts all", async (t) => {
+  const { ask, calls, ended } = await shop(t, sqlite(t));
   assert.deepEqual([(await ask("/wrapped")).text, (await ask("/wrapped")).text, calls.length], ["<wrapped>", "<wrapped>", 1]);
+  await until(() => ended.length === 2);
 });
 
 test("a request that its schema refuses uses up no key", async (t) => {
