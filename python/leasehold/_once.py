@@ -68,21 +68,8 @@ class Once(OnceBase, SyncOnly):
 
         @functools.wraps(function)
         def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
-            from leasehold._runs import Ran
-
-            value: Any
             once = Once(client, *request_of(args, kwargs))
-            with once as run:
-                if run is not None:
-                    value = function(*args, **kwargs)
-                    refuse_result(value, _LATER)
-                    if saves:
-                        from leasehold._results import as_read
-
-                        run.finish(result=value)
-                        value = as_read(value)
-            outcome = once.outcome
-            return Ran(value) if outcome is None else outcome
+            return called(once, functools.partial(function, *args, **kwargs), saves, _LATER)
 
         return ran
 
@@ -94,3 +81,23 @@ class Once(OnceBase, SyncOnly):
 
     def __repr__(self) -> str:
         return f"<leasehold.Once {self._name!r}>"
+
+
+def called(once: Once, body: Callable[[], R], saves: bool, later: str) -> Ran[R] | AlreadyDone | RunningElsewhere:
+    """Calls the body if there is a run, and leaves its value as the result if that is to be saved. Raises TypeError with ``later`` for
+    a value that has not run yet.
+    """
+    from leasehold._runs import Ran
+
+    value: Any
+    with once as run:
+        if run is not None:
+            value = body()
+            refuse_result(value, later)
+            if saves:
+                from leasehold._results import as_read
+
+                run.finish(result=value)
+                value = as_read(value)
+    outcome = once.outcome
+    return Ran(value) if outcome is None else outcome

@@ -53,7 +53,7 @@ def killed(process: Any) -> None:
 SHOP = """
 from celery import Celery
 from leasehold.contrib.celery import once
-app = Celery("shop", broker=os.environ["LEASEHOLD_STORE"])
+app = Celery("shop", broker=os.environ["LEASEHOLD_STORE"], backend=os.environ["LEASEHOLD_STORE"])
 app.conf.beat_schedule = {"tick": {"task": "shop.tick", "schedule": 2.0}}
 
 @app.task
@@ -69,6 +69,12 @@ def bill(invoice, fail=False):
     log(f"bill {invoice}")
     if fail:
         raise ZeroDivisionError
+
+@app.task
+@once("receipt-{invoice}", keep=3600, ttl=1, retry_in=0.2, save_result=True)
+def receipt(invoice):
+    log(f"receipt {invoice}")
+    return {"number": invoice, "lines": (1, 2)}
 
 @app.task
 def tick():
@@ -106,6 +112,8 @@ def test_a_celery_message_that_is_delivered_twice_is_done_once(log_of: Any, redi
         app.send_task("shop.bill", ["8"], queue=queue)
         eventually("the last one is done", lambda: log()[-1] == "bill 8")
         assert log()[2:] == ["out", "bill 7", "bill 7", "bill 8"]
+        receipts = [app.send_task("shop.receipt", ["7"], queue=queue).get(timeout=PATIENCE) for _ in range(2)]
+        assert receipts == [{"number": "7", "lines": [1, 2]}] * 2 and log()[6:] == ["receipt 7"]
     app.close()
 
 
@@ -130,6 +138,19 @@ def test_a_celery_task_is_a_function_as_well(log_of: Any, redis: str) -> None:
             named(what)
         return what.upper()
 
+    @app.task(name="plain.saved")  # type: ignore[untyped-decorator]
+    @once("saved-{what}", keep=3600, ttl=1, save_result=True)
+    def saved(what: Any) -> Any:
+        calls.append("saved")
+        return "x" * 5000 if what == "long" else what
+
+    for what in ("a", None, 7):
+        assert saved(what) == saved(what) == what
+    with pytest.raises(leasehold.ResultNotKeptError):
+        saved("long")
+    assert saved("long") is None, "its result was not kept, and the work is done"
+    assert calls == ["saved"] * 4
+    calls.clear()
     each()
     each()
     assert (named("a"), named("a")) == ("A", None)
@@ -152,6 +173,14 @@ def test_a_celery_task_is_a_function_as_well(log_of: Any, redis: str) -> None:
     with pytest.raises(leasehold.ConfigError, match="which is not a parameter"):
         once("{nothing}", keep=3600)(lambda what: None)
     app.close()
+
+
+def test_a_celery_task_whose_result_is_not_settled_is_tried_again() -> None:
+    from leasehold.contrib.celery import _busy
+
+    unsettled = AlreadyDone(at=0, owner=None, token=1, left=1, result=leasehold.NoResult.UNSETTLED)
+    assert "ask again" in str(_busy(unsettled, True)) and _busy(unsettled, False) is None
+    assert _busy(AlreadyDone(at=0, owner=None, token=1, left=1), True) is None
 
 
 def test_several_celery_beats_send_each_entry_once(log_of: Any, redis: str, tmp_path: Path) -> None:
@@ -324,6 +353,32 @@ def test_a_django_command_is_done_once(redis: str) -> None:
     assert said == "" and complained.startswith("report: done already by ") and fourth.returncode == 0
 
 
+COUNT = """
+from django.conf import settings
+settings.configure(LEASEHOLD_STORE=sys.argv[1])
+import django
+django.setup()
+from django.core.management import call_command
+from django.core.management.base import BaseCommand
+from leasehold.contrib.django import OnceMixin
+
+class Command(OnceMixin, BaseCommand):
+    once_name, once, once_saves_output = sys.argv[2], {"key": "monday", "ttl": 1}, True
+    def handle(self, *args, **options):
+        return None if self.once_name == "silent" else f"counted under {self.run.token}"
+
+given = call_command(Command())
+print(f"gave {given}", flush=True)
+"""
+
+
+def test_a_django_command_writes_what_the_first_one_has_written(redis: str) -> None:
+    for name in ("count", "silent"):
+        (first, _), (second, complained) = (start(COUNT, redis, name).communicate(timeout=PATIENCE) for _ in range(2))
+        assert first == second and complained.startswith(f"{name}: done already by ")
+        assert first == "gave None\n" if name == "silent" else "counted under " in first and "gave counted" in first
+
+
 def test_a_django_function_is_called_once(memory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from leasehold.contrib import django as adapter
 
@@ -334,6 +389,15 @@ def test_a_django_function_is_called_once(memory: str, monkeypatch: pytest.Monke
         return f"welcome, {user}"
 
     assert welcome(1) == Ran("welcome, 1") and isinstance(welcome(1), AlreadyDone) and welcome(2)
+    assert getattr(welcome(1), "result", None) is leasehold.NoResult.NONE
+
+    @adapter.once("number-{order}", keep=604_800, save_result=True)
+    def number(order: int) -> dict[str, Any]:
+        return {"order": order, "lines": (1, 2)}
+
+    kept = {"order": 1, "lines": [1, 2]}
+    assert number(1) == Ran(kept)
+    assert getattr(number(1), "result", None) == kept
 
     class Base:
         def execute(self, *args: Any, **options: Any) -> str:

@@ -7,10 +7,9 @@ import inspect
 import os
 
 from leasehold._client import connect
-from leasehold._functions import refuse_deferred, refuse_result
-from leasehold._once import Once, requester
+from leasehold._functions import refuse_deferred
+from leasehold._once import Once, called, requester
 from leasehold._options import Unnamed, running
-from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     from typing import ParamSpec, TypeVar
 
     from leasehold._client import Client
+    from leasehold._runs import AlreadyDone, Ran, RunningElsewhere
     from leasehold._types import OnceOptions, Stores
 
     P = ParamSpec("P")
@@ -31,10 +31,16 @@ _clients: dict[tuple[int, str], Client] = {}
 
 
 def shows_options(function: F) -> F:
-    """Makes ``help()``, ``inspect.signature`` and editors show the options of a run instead of ``**options``."""
+    """Makes ``help()``, ``inspect.signature`` and editors show the options of a run instead of ``**options``. Whether results are
+    saved is an option of those that name it.
+    """
     own = inspect.signature(function)
     named = [each for each in own.parameters.values() if each.kind is not each.VAR_KEYWORD]
-    options = [each for each in inspect.signature(running).parameters.values() if each.kind is each.KEYWORD_ONLY]
+    options = [
+        each
+        for each in inspect.signature(running).parameters.values()
+        if each.kind is each.KEYWORD_ONLY and each.name != "save_result"
+    ]
     function.__signature__ = own.replace(parameters=named + options)  # type: ignore[attr-defined]
     return function
 
@@ -52,7 +58,7 @@ def client_of(stores: Stores | None | Unnamed) -> Client:
 
 
 def runs_once(
-    stores: Callable[[], Stores | None | Unnamed], name: str, options: OnceOptions
+    stores: Callable[[], Stores | None | Unnamed], name: str, options: OnceOptions, *, save_result: bool
 ) -> Callable[[Callable[P, R]], Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]]:
     """A decorator as that of :meth:`leasehold.Client.once`, which connects with the first call."""
 
@@ -63,12 +69,7 @@ def runs_once(
         @functools.wraps(function)
         def ran(*args: P.args, **kwargs: P.kwargs) -> Ran[R] | AlreadyDone | RunningElsewhere:
             once = Once(client_of(stores()), *request_of(args, kwargs))
-            with once as run:
-                if run is not None:
-                    result = function(*args, **kwargs)
-                    refuse_result(result, _LATER)
-            outcome = once.outcome
-            return Ran(result) if outcome is None else outcome
+            return called(once, functools.partial(function, *args, **kwargs), save_result, _LATER)
 
         return ran
 

@@ -11,6 +11,8 @@ A broker delivers a message again when its worker dies, and also when a task tak
     @once("invoice-{invoice}", keep=timedelta(days=90))
     def bill(invoice): ...
 
+With ``save_result=True`` the second delivery succeeds with the result of the first one, and without it with None.
+
 ``celery -A shop beat --scheduler leasehold.contrib.celery:Scheduler`` may run on any number of machines: each due entry is sent by
 one of them, and the others go on if one dies.
 
@@ -33,7 +35,8 @@ from leasehold import _hints
 from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
 from leasehold._options import UNNAMED, Unnamed
-from leasehold._runs import Ran, RetryLater, RunningElsewhere
+from leasehold._results import NoResult
+from leasehold._runs import AlreadyDone, Ran, RetryLater, RunningElsewhere
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
@@ -56,12 +59,14 @@ _TTL = 10.0
 
 @shows_options
 def once(
-    name: str | None = None, *, retry_in: float = 5.0, **options: Unpack[OnceOptions]
+    name: str | None = None, *, retry_in: float = 5.0, save_result: bool = False, **options: Unpack[OnceOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, R | None]]:
     """Decorates the function of a task, below ``@app.task``: it is called once, and the task's result is its own. A task
     whose work is done already succeeds with None. While another worker is at it, the task is retried every ``retry_in``
     seconds, without limit, since that worker may die; these count as its retries.
 
+    save_result: True for a task whose later deliveries succeed with what the first one has returned, up to 4 KiB of what JSON can
+        hold, or bytes. It is None where the store had no room for it. While a quorum has not settled it, the task is retried.
     name: as that of :meth:`leasehold.Client.once`, with fields for the arguments of the call; by default that of the task.
     options: those of :meth:`leasehold.Client.once`. Without a name, key, period and cooldown, each message is done once: the key
         is its id, and a plain call of the function is not a run.
@@ -84,22 +89,33 @@ def once(
             if not is_named and not _is_body_of(called, ran):
                 raise ConfigError(f"{ran.__qualname__} is called inside of the task {called.name}: name the run, as in @once(...)")
             of_call = options if is_named else {**options, "key": called.request.id}
-            outcome = runs_once(_stores, name or _literal(called.name), of_call)(function)(*args, **kwargs)
-            if isinstance(outcome, RunningElsewhere):
-                busy = LockBusyError(f"another worker is running it: {outcome.holder or 'of an unknown label'}")
-                pause = retry_in
-                if isinstance(outcome, RetryLater):
-                    busy = LockBusyError(f"it has failed, and may not be tried again yet: {outcome.attempts}")
-                    pause = max(retry_in, outcome.attempts.retry_at - time.time())
+            run_once = runs_once(_stores, name or _literal(called.name), of_call, save_result=save_result)
+            outcome = run_once(function)(*args, **kwargs)
+            if isinstance(outcome, Ran):
+                return outcome.value
+            if busy := _busy(outcome, save_result):
                 if not called:
                     raise busy
+                pause = outcome.attempts.retry_at - time.time() if isinstance(outcome, RetryLater) else 0
                 # None would be the limit of the task, which is 3 by default.
-                raise called.retry(exc=busy, countdown=pause, max_retries=called.request.retries + 1)
-            return outcome.value if isinstance(outcome, Ran) else None
+                raise called.retry(exc=busy, countdown=max(retry_in, pause), max_retries=called.request.retries + 1)
+            result: R | NoResult | None = getattr(outcome, "result", None) if save_result else None
+            return None if isinstance(result, NoResult) else result
 
         return ran
 
     return decorate
+
+
+def _busy(outcome: AlreadyDone | RunningElsewhere, saves: bool) -> LockBusyError | None:
+    """Why the task has to be tried again, if it has to be."""
+    if isinstance(outcome, RetryLater):
+        return LockBusyError(f"it has failed, and may not be tried again yet: {outcome.attempts}")
+    if isinstance(outcome, RunningElsewhere):
+        return LockBusyError(f"another worker is running it: {outcome.holder or 'of an unknown label'}")
+    if saves and outcome.result is NoResult.UNSETTLED:
+        return LockBusyError("it is done, and a majority of the quorum does not show its result yet: ask again")
+    return None
 
 
 def _is_body_of(task: Any, function: Callable[..., object]) -> bool:

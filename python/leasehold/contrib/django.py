@@ -9,6 +9,9 @@
     @once("welcome-{user_id}", keep=timedelta(days=365))
     def send_welcome(user_id): ...
 
+With ``save_result=True`` a function, and with ``once_saves_output = True`` a command, gives those who come later what the first one has
+returned.
+
 The store is that of :func:`leasehold.connect`, unless the setting ``LEASEHOLD_STORE`` names one. Each process connects
 with its first run.
 
@@ -49,10 +52,10 @@ _TRY_LATER = 75
 
 @shows_options
 def once(
-    name: str, **options: Unpack[OnceOptions]
+    name: str, *, save_result: bool = False, **options: Unpack[OnceOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, Ran[R] | AlreadyDone | RunningElsewhere]]:
     """Decorates a function, as :meth:`leasehold.Client.once` does; connects with the first call."""
-    return runs_once(_stores, name, options)
+    return runs_once(_stores, name, options, save_result=save_result)
 
 
 class OnceMixin:
@@ -66,6 +69,8 @@ class OnceMixin:
     """The options of :meth:`leasehold.Client.once`: one of key, every, cooldown and keep has to be there."""
     once_name: ClassVar[str | None] = None
     """The name of the job; by default that of the command's module."""
+    once_saves_output: ClassVar[bool] = False
+    """True keeps the text that ``handle`` returns, up to 4 KiB, which Django writes to stdout: a later start writes it, too."""
     run: Run
     """The run, while ``handle`` is called."""
 
@@ -76,12 +81,18 @@ class OnceMixin:
         with once as run:
             if run is not None:
                 self.run = run
-                return super().execute(*args, **options)  # type: ignore[misc]
+                output = super().execute(*args, **options)  # type: ignore[misc]
+                if self.once_saves_output:
+                    run.finish(result=output)
+                return output
         outcome = once.outcome
         if isinstance(outcome, AlreadyDone):
             by = outcome.owner or "a client without a label"
             print(f"{name}: done already by {by}, token {outcome.token}", file=options.get("stderr") or sys.stderr)
-            return None
+            if not self.once_saves_output or not isinstance(outcome.result, str):
+                return None
+            print(outcome.result, file=options.get("stdout") or sys.stdout)
+            return outcome.result
         if isinstance(outcome, RetryLater):
             raise CommandError(f"{name} has failed, and may not be tried again yet: {outcome.attempts}", returncode=_TRY_LATER)
         holder = getattr(outcome, "holder", None) or "held by another client"
