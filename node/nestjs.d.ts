@@ -17,7 +17,7 @@
  */
 
 import type { DynamicModule, FactoryProvider, ModuleMetadata } from "@nestjs/common";
-import type { Client, ConnectOptions, Occurrence, OnceOptions, Run } from "./index.js";
+import type { Client, ConnectOptions, Occurrence, OnceOptions, Run, SaveOptions } from "./index.js";
 
 /**
  * Provides a {@link Client} to all modules, which constructors can have as well: `constructor(private readonly locks: Client)`.
@@ -38,14 +38,15 @@ export class LeaseholdModule {
 }
 
 /** Settings of {@link Once}; a function is called with the arguments of the method. */
-export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<OnceOptions, "key" | "signal"> {
+export interface OnceDecoratorOptions<Args extends any[] = any[]> extends Omit<OnceOptions, "key" | "signal">, SaveOptions {
   /** The occurrence of the job; see `OnceOptions.key`. */
   key?: string | ((...args: Args) => string) | undefined;
 }
 
 /**
  * Decorates a method of an instance: each call is a run, as `client.once` makes it. The call gives the result of the method;
- * `undefined` if the work is done, somebody else is at it, or the pause of `retryAfter` is not over. It rejects as `client.once` does,
+ * `undefined` if the work is done, somebody else is at it, or the pause of `retryAfter` is not over. With `saveResult`, a call whose work
+ * is done gives the result that the first one has left, unless it is missing or not settled yet. It rejects as `client.once` does,
  * with a `GivenUpError` once `maxAttempts` have failed; what the method throws is the reason that is kept of an attempt.
  *
  * Its order among decorators that are not of parameters is free: what they say is found on both sides.

@@ -13,7 +13,8 @@ const { NATIVE_RUN, options } = require("./options.cjs");
 const CLIENT = Symbol.for("leasehold.nestjs.client");
 /** The run within which the current code runs. */
 const within = new AsyncLocalStorage();
-const { key: _, signal: __, ...SETTINGS } = NATIVE_RUN;
+const { key: _, signal: __, ...RUN } = NATIVE_RUN;
+const SETTINGS = /** @type {const} */ ({ ...RUN, saveResult: "true or false" });
 
 function currentRun() {
   return within.getStore() ?? null;
@@ -67,7 +68,10 @@ function adapter({ Inject, Module }) {
           const named = { ...settings, key: ofCall(occurrence, args) };
           const body = (run) => within.run(run, () => method.apply(this, args));
           const outcome = await client.once(ofCall(name, args), named, body);
-          return outcome.ran ? outcome.value : undefined;
+          if (outcome.ran) return outcome.value;
+          const kept = settings.saveResult && outcome.reason === "done" ? outcome.result : undefined;
+          // In the place of one that is missing, or that a quorum has not settled.
+          return typeof kept === "symbol" ? undefined : kept;
         },
       }[key];
       // Nest and its modules keep what other decorators say at the method itself.

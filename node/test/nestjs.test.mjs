@@ -10,11 +10,11 @@ import { Injectable, Module } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
 import { Cron } from "@nestjs/schedule";
 import ts from "typescript";
-import { Client, ConfigError, GivenUpError, LeaseLostError } from "leasehold";
+import { Client, ConfigError, GivenUpError, LeaseLostError, ResultNotKeptError, connect, unsettled } from "leasehold";
 import { LeaseholdModule, Once, currentRun } from "leasehold/nestjs";
 import * as testing from "leasehold/testing";
 import { start } from "./helpers/child.mjs";
-import { folder } from "./helpers/folder.mjs";
+import { folder, sqlite } from "./helpers/folder.mjs";
 import { startRedis } from "./helpers/servers.mjs";
 import { undo } from "./helpers/undo.mjs";
 import { until } from "./helpers/until.mjs";
@@ -77,6 +77,12 @@ class Jobs {
     return `${day}.${part}`;
   }
 
+  async receipt(order) {
+    this.calls.push(["receipt", order]);
+    const numbers = { 1: { number: "2026-1", at: new Date(0) }, 2: undefined, 3: new Uint8Array([1, 2]), 4: "x".repeat(5_000) };
+    return numbers[order];
+  }
+
   async fails() {
     throw new RangeError("on purpose");
   }
@@ -97,6 +103,7 @@ class Jobs {
 }
 Injectable()(Jobs);
 decorate(Jobs, "report", Once((day) => `report-${day}`, { key: (_, part) => part }), Cron("0 2 * * *"));
+decorate(Jobs, "receipt", Once("receipt", { key: (order) => String(order), saveResult: true }));
 decorate(Jobs, "fails", Cron("0 3 * * *", { name: "fails" }), Once("fails", { key: "s" }));
 decorate(Jobs, "declines", Once("declines", { keep: 604_800_000, maxAttempts: 2, retryAfter: 60_000 }));
 decorate(Jobs, "loses", Once("loses", { keep: 604_800_000 }));
@@ -135,6 +142,32 @@ test("each call of a method is a run", async () => {
   await assert.rejects(jobs.loses(client), LeaseLostError);
   await app.close();
   await assert.rejects(jobs.fails(), { code: "closed" }, "the client is closed with the application");
+});
+
+test("a method whose work is done gives the result that the first call has left", async (t) => {
+  const url = sqlite(t);
+  const apps = [];
+  for (let n = 0; n < 2; n++) {
+    const app = await application(await connect(url, { requestTimeout: 5_000 }));
+    undo(t, () => app.close());
+    apps.push(app);
+  }
+  const [first, second] = apps.map((app) => app.get(Jobs));
+  const number = { number: "2026-1", at: "1970-01-01T00:00:00.000Z" };
+  assert.deepEqual([await first.receipt(1), await second.receipt(1), await first.receipt(1)], [number, number, number]);
+  assert.deepEqual([await first.receipt(2), await second.receipt(2)], [null, null]);
+  for (const jobs of [first, second]) assert.deepEqual([...(await jobs.receipt(3))], [1, 2]);
+  await assert.rejects(first.receipt(4), ResultNotKeptError);
+  assert.equal(await second.receipt(4), undefined, "the work is done, and its result was too long");
+  assert.deepEqual([first.calls.length, second.calls.length], [4, 0]);
+  assert.equal(await first.report("mon", "1"), "mon.1");
+  assert.equal(await second.report("mon", "1"), undefined, "without saveResult");
+});
+
+test("a method whose result a quorum has not settled gives none", async () => {
+  const jobs = new Jobs();
+  jobs[Symbol.for("leasehold.nestjs.client")] = { once: async () => ({ ran: false, reason: "done", result: unsettled }) };
+  assert.equal(await jobs.receipt(1), undefined);
 });
 
 test("a method that always fails is given up, and says why", async () => {
@@ -178,6 +211,7 @@ test("impossible decorations are refused", () => {
     () => Once(),
     () => Once("job", { key: 5 }),
     () => Once("job", { timeout: 5 }),
+    () => Once("job", { key: "s", saveResult: 1 }),
     () => Once("job", { key: "s", signal: AbortSignal.abort() }),
     () => Once("job", { key: "s" })(Jobs.prototype, "calls", undefined),
     () => Once("job", { key: "s" })(Jobs, "report", Object.getOwnPropertyDescriptor(Jobs.prototype, "report")),

@@ -36,6 +36,17 @@ export class Invoices {
     return String(id);
   }
 
+  @Once("receipt", { key: "1", saveResult: true })
+  async receipt(): Promise<{ number: string } | undefined> {
+    return { number: "2026-1" };
+  }
+
+  // @ts-expect-error: the result may be missing, also where it is saved
+  @Once("total", { every: 60_000, saveResult: true })
+  async total(): Promise<number> {
+    return 1;
+  }
+
   // @ts-expect-error: the result may be missing
   @Once("sum", { every: 60_000 })
   async sum(): Promise<number> {
