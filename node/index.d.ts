@@ -10,22 +10,17 @@
 /// <reference types="node" />
 /// <reference lib="esnext.disposable" />
 
-import type { AttemptOptions, Attempts, RetryLater } from "./lib/attempts.js";
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
-import type {
-  AlreadyDone,
-  Completion,
-  FinishOptions,
-  Occurrence as OccurrenceInUtc,
-  OccurrenceOptions,
-  Ran,
-  SaveOptions,
-} from "./lib/runs.js";
+import type { BegunRun, Occurrence, OnceOptions, OnceOutcome, Run, RunInfo } from "./lib/once.js";
+import type { LockAny, RwLock, RwLockOptions, Semaphore } from "./lib/permits.js";
+import type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, SaveOptions } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/attempts.js";
 export * from "./lib/errors.js";
 export * from "./lib/observe.js";
+export * from "./lib/once.js";
+export * from "./lib/permits.js";
 export * from "./lib/shards.js";
 export { noResult, unsettled } from "./lib/runs.js";
 export type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, SaveOptions };
@@ -91,18 +86,6 @@ export interface LockOptions extends AllOptions {
   watchHolder?: boolean | undefined;
 }
 
-/** Settings of one lock of several, and of a permit. */
-export interface AnyOptions extends AllOptions {
-  /** See {@link LockOptions.data}. */
-  data?: Uint8Array | undefined;
-}
-
-/** Settings of a lock for readers and writers. */
-export interface RwLockOptions {
-  /** The most readers at a time: 1 to 64, default 16. A write takes one lock more than this. The same for all clients. */
-  readers?: number | undefined;
-}
-
 /** Settings of a watch. */
 export interface WatchOptions {
   /** The time between two readings, in ms: at least 100, default 1,000. */
@@ -122,64 +105,6 @@ export type Change =
 
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
-
-/**
- * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
- * other, such as `welcome-42`.
- */
-export type Occurrence = OccurrenceInUtc | { cron: string; tz: string };
-
-/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, AttemptOptions, Omit<LockOptions, "fair"> {
-  /** The time of day at which the periods of `every` begin, from "00:00" to "23:59" by the clocks of `tz`. They are whole days then. Default: midnight. */
-  at?: string | undefined;
-  /**
-   * The zone by whose clocks `every` and `cron` count, by its name in the IANA database, such as "Europe/Berlin" or "UTC". The key
-   * is the local time with the zone as you wrote it, `2026-10-25T02:30[Europe/Berlin]`: a time that comes twice when clocks are set
-   * back is done once, and so is one that clocks leave out, as soon as they are past it.
-   */
-  tz?: string | undefined;
-  /**
-   * One occurrence for each time of a cron expression by the clocks of `tz`: minute, hour, day of the month, month and day of the
-   * week, such as "0 2 * * 1-5". The occurrence is the latest one until now, so a process that comes late does it.
-   */
-  cron?: string | undefined;
-}
-
-/** Somebody else is at it, who may still fail. */
-export interface RunningElsewhere {
-  /** It was not done now. */
-  ran: false;
-  /** Somebody else runs it. */
-  reason: "running";
-  /** That holder, as far as the store shows it. */
-  holder: LockInfo | null;
-}
-
-/** The answer of {@link Client.once}. */
-export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater;
-
-/** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
-export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater));
-
-/** The state of one occurrence of a job. It is out of date when it arrives. */
-export interface RunInfo {
-  /** The resource that stands for it in the store. */
-  resource: string;
-  /** The name of the job. */
-  name: string;
-  /** The key of the occurrence; `null` for the job as a whole. */
-  key: string | null;
-  /** The holder that runs it now; `null` if nobody does. */
-  holder: LockInfo | null;
-  /** The completion of the finished work; `null` if it is not done. */
-  done: Completion | null;
-  /**
-   * How often the work was begun, where {@link AttemptOptions.maxAttempts} has it counted, and otherwise `null`. {@link Client.runs}
-   * gives that of runs that are neither done nor under way.
-   */
-  attempts: Attempts | null;
-}
 
 /** A description of a holder: every given field must match. */
 export interface HolderOptions {
@@ -530,139 +455,6 @@ export class Lease {
   [Symbol.asyncDispose](): Promise<void>;
   /** Shown by `JSON.stringify` and `console.log`. */
   toJSON(): { resource: string; owner: string; token: number; remaining: number };
-}
-
-/** One lock of several; made by {@link Client.lockAny}. */
-export class LockAny {
-  private constructor();
-
-  /** The names of the locks. */
-  readonly names: string[];
-
-  /** Acquires the first that is free; `resource` of the lease says which it is. Rejects as {@link Client.acquire} does. */
-  acquire(options?: AnyOptions): Promise<Lease>;
-  /** Tries each once: `null` when others hold all of them. */
-  tryAcquire(options?: Omit<AnyOptions, "wait">): Promise<Lease | null>;
-  /** Calls `body` with the lease; see {@link Client.using}. */
-  using<T>(options: AnyOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  using<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { names: string[] };
-}
-
-/** A number of permits; made by {@link Client.semaphore}. */
-export class Semaphore {
-  private constructor();
-
-  /** The name. */
-  readonly name: string;
-  /** The number of permits. */
-  readonly permits: number;
-
-  /**
-   * Acquires a permit. Rejects as {@link Client.acquire} does.
-   *
-   * @throws {@link ConfigError} for a number of permits that cannot be, or that differs from that of other clients.
-   */
-  acquire(options?: AnyOptions): Promise<Permit>;
-  /** Tries each permit once: `null` when all of them are held. */
-  tryAcquire(options?: Omit<AnyOptions, "wait">): Promise<Permit | null>;
-  /** Calls `body` with a permit; see {@link Client.using}. */
-  using<T>(options: AnyOptions | undefined, body: (permit: Permit) => T | PromiseLike<T>): Promise<T>;
-  using<T>(body: (permit: Permit) => T | PromiseLike<T>): Promise<T>;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { name: string; permits: number };
-}
-
-/**
- * A held permit of a semaphore: a lease with a number. Its fencing token grows with every grant of the same permit, and says
- * nothing about other permits.
- */
-export class Permit extends Lease {
-  private constructor();
-
-  /** The number of the permit, from 0: which of N equal things its holder may use. */
-  readonly index: number;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { resource: string; owner: string; token: number; remaining: number; index: number };
-}
-
-/**
- * A lock that many readers hold together, or one writer alone; made by {@link Client.rwLock}. A writer keeps later readers out
- * while it waits. A reader cannot become a writer: release the read lock first, or the write waits for it.
- */
-export class RwLock {
-  private constructor();
-
-  /** The name. */
-  readonly name: string;
-
-  /**
-   * Holds it together with other readers. The fencing token is above those of all writers before, and below those of all writers
-   * after. Rejects as {@link Client.acquire} does.
-   *
-   * @throws {@link ConfigError} for a number of readers that cannot be, or that differs from that of other clients.
-   */
-  read(options?: AllOptions): Promise<Lease>;
-  /**
-   * Holds it alone: waits until all readers are gone, and lets no new ones in meanwhile. The fencing token is above those of all
-   * readers and writers before. Rejects as {@link RwLock.read} does.
-   */
-  write(options?: AllOptions): Promise<Lease>;
-  /** Tries to read without waiting: `null` while others write, or as many read as can. */
-  tryRead(options?: Omit<AllOptions, "wait">): Promise<Lease | null>;
-  /** Tries to write without waiting: `null` while others read or write. */
-  tryWrite(options?: Omit<AllOptions, "wait">): Promise<Lease | null>;
-  /** Calls `body` while it reads; see {@link Client.using}. */
-  reading<T>(options: AllOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  reading<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  /** Calls `body` while it writes; see {@link Client.using}. */
-  writing<T>(options: AllOptions | undefined, body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  writing<T>(body: (lease: Lease) => T | PromiseLike<T>): Promise<T>;
-  /** Shown by `JSON.stringify` and `console.log`. */
-  toJSON(): { name: string; readers?: number | undefined };
-}
-
-/**
- * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
- * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work. Such a
- * block is not told what was thrown in it: {@link Run.fail} says why.
- */
-export class Run extends Lease {
-  private constructor();
-
-  /** The attempts at the work with this one, as they were when it began; `null` without {@link AttemptOptions.maxAttempts}. */
-  readonly attempts: Attempts | null;
-
-  /**
-   * Writes the completion that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
-   * lasts.
-   *
-   * @throws {@link LeaseLostError} if the lease was lost before: no completion was written, and another worker may do the work again.
-   * @throws {@link FinishUnconfirmedError} if no answer of the store says that the completion stands.
-   * @throws {@link ResultNotKeptError} if the result cannot be kept: the work counts as done all the same.
-   * @throws {@link NotOwnedError} after a release or finish.
-   */
-  finish(options?: FinishOptions): Promise<void>;
-  /**
-   * Releases the lock because the work has failed, so that another worker may do it. With {@link AttemptOptions.maxAttempts} the reason
-   * is kept, for those who look at the run or are told that it was given up: of an error its `name: message`, in one line, cut after
-   * 256 bytes. Others can read it in the store, so leave secrets out. {@link Client.once} does this with what its function throws.
-   *
-   * @throws the errors of {@link Lease.release}. A reason that cannot be kept is only logged.
-   */
-  fail(reason: string | Error): Promise<void>;
-  /**
-   * A statement that writes the completion in a transaction of yours, as `pg` takes it: work and completion are then committed together, or
-   * not at all. The lock has to be in the same PostgreSQL database as the work.
-   *
-   * Run it last in the transaction, commit, and finish only then. It fails if the lease is over: roll back. Keep the values out
-   * of logs.
-   *
-   * @throws {@link ConfigError} if the store is no single PostgreSQL database.
-   * @throws {@link LeaseLostError} if the lease is over, {@link NotOwnedError} after a release.
-   */
-  completionIn(options?: FinishOptions): { text: string; values: [string[]] };
 }
 
 /** Several leases that were acquired together, in the order of their names. */
