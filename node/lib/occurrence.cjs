@@ -7,12 +7,17 @@ const DAY = 86_400_000;
 const DEFAULT_KEEP = 7 * DAY;
 const MAX_KEEP = 36_500 * DAY;
 
-/** What is missing in the settings, for people: without it, work would be done once and not again for seven days. @param {Record<string, any>} settings */
-function unspoken({ key, every, cron, cooldown, keep }) {
+/**
+ * What is missing in the settings, for people: without it, work would be done once and not again for seven days.
+ *
+ * @param {Record<string, any>} settings @param {boolean} hasCron Native code alone has times of a zone.
+ */
+function unspoken({ key, every, cron, cooldown, keep }, hasCron = false) {
   if ((key ?? every ?? cron ?? cooldown ?? keep) !== undefined) return undefined;
   return (
-    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cooldown " +
-    "(after so many milliseconds), or keep (after so many, if the name alone identifies the work)"
+    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), " +
+    `${hasCron ? "cron (at its next time, by the clocks of tz), " : ""}cooldown (after so many milliseconds), or keep (after so ` +
+    "many, if the name alone identifies the work)"
   );
 }
 

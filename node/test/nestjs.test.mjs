@@ -219,6 +219,6 @@ test("impossible decorations are refused", () => {
     assert.throws(wrong, TypeError);
   }
   for (const wrong of [() => Once("job"), () => Once("job", { wait: 5_000 })]) {
-    assert.throws(wrong, { code: "config", message: /^@Once: say when the work may be done again: key / });
+    assert.throws(wrong, { code: "config", message: /^@Once: say when the work may be done again: key .*, cron .*, or keep / });
   }
 });

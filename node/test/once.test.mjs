@@ -389,7 +389,7 @@ test("impossible settings are refused, and nothing runs", async (t) => {
     await assert.rejects(client.beginRun("job", options), ConfigError);
   }
   for (const options of [undefined, {}, { ttl: 30_000, wait: 5_000 }, { evenIfDone: true }]) {
-    await assert.rejects(client.once("job", options, never), { code: "config", resource: "job", message: /^say when the work may be done again: key .*, every .*, cooldown .*, or keep / });
+    await assert.rejects(client.once("job", options, never), { code: "config", resource: "job", message: /^say when the work may be done again: key .*, every .*, cron .*, cooldown .*, or keep / });
   }
   await assert.rejects(client.once("job", never), { code: "config", resource: "job" });
   await assert.rejects(client.once("", JOB, never), ConfigError);

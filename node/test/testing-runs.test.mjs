@@ -97,7 +97,7 @@ for (const [kind, pair] of Object.entries(pairs)) {
       { key: "s", renew: false, renewEvery: 1_000 },
     ];
     for (const options of impossible) {
-      await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work may be done again: key .*, every .*, cooldown .*, or keep / });
+      await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work may be done again: key .*, every .*, cron .*, cooldown .*, or keep / });
     await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, inspect(options));
     }
     await assert.rejects(client.once("job", { timeout: 5 }, () => 0), TypeError);
