@@ -62,10 +62,11 @@ if TYPE_CHECKING:
 def _end() -> None:
     """Releases what is still held, within 2 s: the interpreter must not wait for a store that is down."""
     _native.end()
-    observe = sys.modules.get("leasehold._observe")
-    if observe is not None:
+    # Without it nothing is delivered yet: there is no such module, or another thread is just importing it.
+    finish = getattr(sys.modules.get("leasehold._observe"), "finish", None)
+    if finish is not None:
         # Deliver pending events; but a handler that hangs must not delay the exit.
-        observe.finish(patience=1)
+        finish(patience=1)
 
 
 atexit.register(_end)

@@ -343,6 +343,12 @@ leasehold.connect("memory:").acquire("job").release()
     assert "ZeroDivisionError" in said
 
 
+def test_an_exit_is_quiet_while_another_thread_imports_the_delivery() -> None:
+    # What that thread has of the module when it has just begun.
+    begun = "sys.modules['leasehold._observe'] = types.ModuleType('leasehold._observe')"
+    assert script(f"import leasehold, sys, types; leasehold.connect('memory:'); {begun}") == ""
+
+
 def test_pending_events_are_delivered_before_the_exit() -> None:
     said = script(
         """
