@@ -16,9 +16,13 @@ mod local_time;
 pub(super) use local_time::LocalTimes;
 
 /// Without any of these, work would be done once and not again for seven days, and nobody would have said so.
-const UNSPOKEN: &str = "say when the work may be done again: key (never for this key, such as a date), every (in the \
-                        next period), cooldown (after this time), or keep (after this time, if the name alone \
-                        identifies the work)";
+const UNSPOKEN: &str = if cfg!(feature = "local-time") {
+    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cron (at its \
+     next time, by the clocks of tz), cooldown (after this time), or keep (after this time, if the name alone identifies the work)"
+} else {
+    "say when the work may be done again: key (never for this key, such as a date), every (in the next period), cooldown \
+     (after this time), or keep (after this time, if the name alone identifies the work)"
+};
 
 /// The settings that say which part of a job is done once. Without a key, period or schedule it is the job as a whole: once done,
 /// it is done until its completion ends.
