@@ -78,7 +78,8 @@ fn a_bad_record_is_refused_with_advice_and_affects_no_other() {
             let denial = denial(one(&store, op.clone()));
             assert_eq!(denial.kind, DenialKind::CorruptRecord, "{change}: {op:?}");
             assert!(denial.detail.contains(says) && denial.detail.contains("by hand"), "{change}: {denial}");
-            assert!(!denial.detail.contains("0101"), "the nonce is nobody's business");
+            // Names of temporary folders are random, and may have a few of its digits.
+            assert!(!denial.detail.contains(&"01".repeat(8)), "the nonce is nobody's business: {denial}");
         }
         let mixed = all(&store, vec![renew("a", 1, 2), renew("b", 1, 2)]).unwrap();
         denial(mixed[0].clone());
