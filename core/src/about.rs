@@ -99,6 +99,11 @@ impl RunResult {
         Self { kind: ResultKind::Bytes, bytes: bytes.into(), is_required: true }
     }
 
+    /// The same, without which the completion is worth nothing.
+    pub(crate) fn that_is_required(self) -> Self {
+        Self { is_required: true, ..self }
+    }
+
     /// Tells if the completion is worth nothing without it.
     pub(crate) const fn is_required(&self) -> bool {
         self.is_required

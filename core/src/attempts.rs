@@ -11,14 +11,17 @@
 //! | 8 | when the next one may begin, in milliseconds since 1970 |
 //! | 0 to 256 | why the last one failed, in UTF-8; empty if nobody said so |
 
+use alloc::borrow::ToOwned;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::about::{ResultKind, RunResult};
-use crate::config::ConfigError;
-use crate::ids::Resource;
+use crate::config::{ConfigError, RunOptions, Span};
+use crate::ids::{Nonce, Resource};
+use crate::op::Seen;
+use crate::quorum::majority;
 
 /// Ends the names of records of attempts. No run has such a resource, since `@` is written another way in names and keys.
 const SUFFIX: &str = "@attempts";
@@ -63,6 +66,51 @@ pub struct Attempts {
     pub reason: Option<String>,
 }
 
+/// How often the work of a run may be begun.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AttemptLimit {
+    /// The number of attempts.
+    pub max: NonZeroU32,
+    /// The pause from the start of an attempt to the start of the next one.
+    pub retry_after: Duration,
+}
+
+impl AttemptLimit {
+    /// The limit that these settings of a run ask for; `None` where attempts are not counted.
+    ///
+    /// # Errors
+    /// Settings that contradict each other, or that cannot be.
+    pub fn new(max: Option<u32>, retry_after: Option<Duration>, run: &RunOptions) -> Result<Option<Self>, String> {
+        let Some(max) = max else {
+            return match retry_after {
+                Some(_) => {
+                    Err("a pause between attempts needs a number of attempts: give one, or leave the pause out"
+                        .to_owned())
+                }
+                None => Ok(None),
+            };
+        };
+        let max = NonZeroU32::new(max).ok_or("with 0 attempts the work would never begin: allow 1 or more")?;
+        if run.even_if_done {
+            return Err(
+                "attempts are counted until the work is done, and this request does it although it is done: leave one of \
+                 them out"
+                    .to_owned(),
+            );
+        }
+        let retry_after = retry_after.unwrap_or_default();
+        if retry_after >= run.keep {
+            return Err(alloc::format!(
+                "the pause of {} between attempts has to be shorter than the time for which they are remembered: as long as the \
+                 completion is kept, {}",
+                Span(retry_after),
+                Span(run.keep)
+            ));
+        }
+        Ok(Some(Self { max, retry_after }))
+    }
+}
+
 /// The decision about the next attempt.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum NextAttempt {
@@ -80,14 +128,10 @@ impl Attempts {
     /// The most bytes of a reason.
     pub const MAX_REASON_BYTES: usize = 256;
 
-    /// Decides if another attempt may begin at that time, by the attempts that any node shows. After each, `retry_after` has to pass,
+    /// Decides if another attempt may begin at that time, by the attempts that any node shows. After each, the pause has to pass,
     /// however it ended.
-    pub fn next(
-        shown: impl IntoIterator<Item = Self>,
-        max: NonZeroU32,
-        retry_after: Duration,
-        unix_ms: u64,
-    ) -> NextAttempt {
+    pub fn next(shown: impl IntoIterator<Item = Self>, limit: AttemptLimit, unix_ms: u64) -> NextAttempt {
+        let AttemptLimit { max, retry_after } = limit;
         // Some nodes may have missed the latest.
         let last = shown.into_iter().max_by_key(|attempts| attempts.count);
         let pause_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
@@ -105,6 +149,20 @@ impl Attempts {
                 reason: None,
             }),
         }
+    }
+
+    /// The attempts that nodes show while the lock of their record is held. Only nodes count that show this holder: others may be
+    /// empty since they lost their data, or behind. `None` if they are no majority.
+    pub fn beside<'a>(nodes: impl ExactSizeIterator<Item = Option<&'a Seen>>, holder: &Nonce) -> Option<Vec<Self>> {
+        let majority = majority(nodes.len());
+        let is_held = |seen: &&Seen| seen.holding.as_ref().is_some_and(|holding| holding.is_of(holder));
+        let shown: Vec<&Seen> = nodes.flatten().filter(is_held).collect();
+        (shown.len() >= majority).then(|| shown.into_iter().filter_map(Self::of).collect())
+    }
+
+    /// The attempts that a node shows.
+    pub fn of(seen: &Seen) -> Option<Self> {
+        Self::read(&seen.done.as_ref()?.about.as_ref()?.result()?)
     }
 
     /// The same attempts, the last of which has failed for this reason. Control characters become spaces, and what is longer than
@@ -167,7 +225,7 @@ mod tests {
     use alloc::string::ToString;
     use alloc::vec;
 
-    const TWO: NonZeroU32 = NonZeroU32::new(2).unwrap();
+    const TWO: AttemptLimit = AttemptLimit { max: NonZeroU32::new(2).unwrap(), retry_after: MINUTE };
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn begun(next: NextAttempt) -> Attempts {
@@ -177,27 +235,41 @@ mod tests {
 
     #[test]
     fn attempts_are_counted_until_they_are_used_up() {
-        let first = begun(Attempts::next([], TWO, MINUTE, 1_000));
+        let first = begun(Attempts::next([], TWO, 1_000));
         assert_eq!(first, Attempts { count: 1, max: 2, since_unix_ms: 1_000, retry_unix_ms: 61_000, reason: None });
-        assert_eq!(Attempts::next([first.clone()], TWO, MINUTE, 60_999), NextAttempt::Later(first.clone()));
-        let second = begun(Attempts::next([first.failed("no disk")], TWO, MINUTE, 61_000));
+        assert_eq!(Attempts::next([first.clone()], TWO, 60_999), NextAttempt::Later(first.clone()));
+        let second = begun(Attempts::next([first.failed("no disk")], TWO, 61_000));
         assert_eq!((second.count, second.since_unix_ms, second.reason.clone()), (2, 1_000, None));
         assert!(second.are_used_up() && !first.are_used_up());
         let shown = [first.clone(), second.clone(), first.clone()];
-        assert_eq!(
-            Attempts::next(shown, TWO, MINUTE, 62_000),
-            NextAttempt::GivenUp(second.clone()),
-            "before the pause, too"
-        );
-        let more = NonZeroU32::new(3).unwrap();
-        assert_eq!(begun(Attempts::next([second], more, MINUTE, 200_000)).count, 3, "more were allowed");
-        assert_eq!(begun(Attempts::next([first], TWO, MINUTE, 500)).count, 2, "the clock was set back");
+        assert_eq!(Attempts::next(shown, TWO, 62_000), NextAttempt::GivenUp(second.clone()), "before the pause, too");
+        let more = AttemptLimit { max: NonZeroU32::new(3).unwrap(), ..TWO };
+        assert_eq!(begun(Attempts::next([second], more, 200_000)).count, 3, "more were allowed");
+        assert_eq!(begun(Attempts::next([first], TWO, 500)).count, 2, "the clock was set back");
     }
 
     #[test]
     fn without_a_pause_the_next_one_begins_at_once() {
-        let first = begun(Attempts::next([], TWO, Duration::ZERO, 1_000));
-        assert_eq!(begun(Attempts::next([first], TWO, Duration::ZERO, 1_000)).count, 2);
+        let at_once = AttemptLimit { retry_after: Duration::ZERO, ..TWO };
+        let first = begun(Attempts::next([], at_once, 1_000));
+        assert_eq!(begun(Attempts::next([first], at_once, 1_000)).count, 2);
+    }
+
+    #[test]
+    fn limits_that_cannot_be_are_refused() {
+        let run = RunOptions::default();
+        let of = |max, retry_after| AttemptLimit::new(max, retry_after, &run);
+        assert_eq!(of(None, None), Ok(None));
+        assert_eq!(of(Some(2), Some(MINUTE)), Ok(Some(TWO)));
+        assert_eq!(of(Some(2), None), Ok(Some(AttemptLimit { retry_after: Duration::ZERO, ..TWO })));
+        for (refused, why) in [
+            (of(None, Some(MINUTE)), "a pause between attempts needs a number of attempts"),
+            (of(Some(0), None), "with 0 attempts the work would never begin"),
+            (of(Some(2), Some(run.keep)), "the pause of 604800 s (7 d) between attempts has to be shorter"),
+            (AttemptLimit::new(Some(2), None, &RunOptions { even_if_done: true, ..run }), "leave one of them out"),
+        ] {
+            assert!(refused.as_ref().is_err_and(|message| message.contains(why)), "{refused:?}");
+        }
     }
 
     #[test]
@@ -218,7 +290,7 @@ mod tests {
 
     #[test]
     fn reasons_are_one_line_of_bounded_length() {
-        let attempts = begun(Attempts::next([], TWO, MINUTE, 0));
+        let attempts = begun(Attempts::next([], TWO, 0));
         let reason = |text: &str| attempts.failed(text).reason;
         assert_eq!(reason(" no\ndisk\u{1b}[31m\0 "), Some("no disk [31m".to_string()));
         assert_eq!(reason("\n"), None);

@@ -43,6 +43,10 @@ number! {
     RequestId(u64)
 }
 number! {
+    /// One read of a record on all nodes; never reused.
+    ReadId(u64)
+}
+number! {
     /// One configured store, counted from 0 in the order of the configuration.
     NodeId(u16)
 }

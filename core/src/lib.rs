@@ -36,12 +36,12 @@ pub mod trace;
 pub mod view;
 
 pub use about::{About, ResultKind, RunResult};
-pub use attempts::{Attempts, NextAttempt};
+pub use attempts::{AttemptLimit, Attempts, NextAttempt};
 pub use client::{Client, Departure, Error, Input, Output, Stats, Transmit};
 pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
 pub use event::{Event, Failure, LostReason};
-pub use ids::{LockId, NodeId, Nonce, Owner, Payload, RequestId, Resource, Seq, SessionLabel, Token, Version};
+pub use ids::{LockId, NodeId, Nonce, Owner, Payload, ReadId, RequestId, Resource, Seq, SessionLabel, Token, Version};
 pub use kind::ErrorKind;
 pub use observe::Sighting;
 pub use one_or_many::OneOrMany;

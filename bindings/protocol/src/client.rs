@@ -4,16 +4,17 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use leasehold_core::{LockId, NodeId, RequestId};
+use leasehold_core::{LockId, NodeId, ReadId, RequestId, Resource};
 use leasehold_wire::client as wire;
 
 use crate::Component;
+use crate::answers;
 use crate::commands::{Commands, commands, invalid, resource, wish};
 use crate::ops::{all, holding, ns};
 use crate::outcomes::response;
 use crate::outputs::{error, output, stats, wake};
 use crate::runs;
-use crate::settings::{config, fresh, loss, now, seed};
+use crate::settings::{config, fresh, loss, now, refused, seed};
 use crate::stores::{credentials, none, store, unfit};
 use crate::wit::client as wit;
 use crate::wit::ops::Holding;
@@ -62,6 +63,16 @@ impl wit::GuestClient for Client {
     fn finish(&self, lock: u64, run_result: Option<RunResult>, at: Now) -> Result<(), wit::Error> {
         let result = runs::result(run_result).map_err(invalid)?;
         self.0.borrow_mut().finish(LockId::new(lock), result, now(at)).map_err(error)
+    }
+
+    fn read(&self, name: String, at: Now) -> Result<u64, ConfigError> {
+        let resource = Resource::new(&name).map_err(refused)?;
+        Ok(self.0.borrow_mut().read(&resource, now(at)).get())
+    }
+
+    fn take_read(&self, read: u64) -> Option<wit::Outcomes> {
+        let answers = self.0.borrow_mut().take_read(ReadId::new(read))?;
+        Some(wit::Outcomes { outcomes: all(answers, answers::outcome) })
     }
 
     fn declare_lost(&self, lock: u64, at: Now) -> Result<(), wit::Error> {
@@ -130,6 +141,10 @@ impl wit::GuestClient for Client {
 
     fn remaining_ns(&self, lock: u64, at: Now) -> u64 {
         ns(self.0.borrow().remaining(LockId::new(lock), now(at)))
+    }
+
+    fn nonce(&self, lock: u64) -> Option<Vec<u8>> {
+        self.0.borrow().nonce(LockId::new(lock)).map(|nonce| nonce.as_bytes().to_vec())
     }
 
     fn holder(&self, lock: u64) -> Option<Holding> {

@@ -33,6 +33,7 @@ mod bindings {
     });
 }
 
+mod answers;
 mod client;
 mod commands;
 mod fence;

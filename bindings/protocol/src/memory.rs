@@ -1,4 +1,4 @@
-//! The resource `records`: operations on their way in, and outcomes on their way out, as a host's own store has them.
+//! The resource `records`: operations on their way in, as a host's own store has them.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -6,14 +6,13 @@ use core::cell::RefCell;
 use core::time::Duration;
 
 use leasehold_core::member::{Bootstrap, Membership, QuorumId};
-use leasehold_core::op::{
-    Acquire, Applied, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Refusal, Release, Renew, Revoke, Seen,
-};
+use leasehold_core::op::{Acquire, Fault, FaultKind, Finish, LockOp, Op, Outcome, Raise, Release, Renew, Revoke};
 use leasehold_core::{About, LockId, Owner, Payload, Resource, Seq, Token, Version};
 use leasehold_wire::memory;
 
 use crate::Component;
-use crate::ops::{all, completion, denial, fault, holding};
+use crate::answers::outcome;
+use crate::ops::all;
 use crate::outcomes::{nonce, optional, stamp};
 use crate::settings::now;
 use crate::wit::memory as wit;
@@ -103,48 +102,4 @@ fn membership(member: ops::Membership) -> Option<Membership> {
         },
         retention: Duration::from_millis(member.retention_ms),
     })
-}
-
-fn outcome(outcome: Outcome) -> ops::Outcome {
-    match outcome {
-        Outcome::Applied(answer) => ops::Outcome::Applied(ops::AppliedOutcome { applied: applied(answer) }),
-        Outcome::NotApplied(reason) => ops::Outcome::NotApplied(ops::NotAppliedOutcome { refusal: refusal(reason) }),
-        Outcome::Unknown(why) => ops::Outcome::Unknown(fault(&why)),
-    }
-}
-
-fn applied(applied: Applied) -> ops::Applied {
-    let node = |counter: Token| ops::NodeCounter { counter: counter.get() };
-    match applied {
-        Applied::Acquired { counter } => ops::Applied::Acquired(node(counter)),
-        Applied::AcquiredInDoubt { counter, stamp } => {
-            let (counter, stamp) = (counter.get(), stamp.0.to_vec());
-            ops::Applied::AcquiredInDoubt(ops::DoubtfulCounter { counter, stamp })
-        }
-        // Nobody tells a component's own sessions anything: it has none.
-        Applied::Renewed | Applied::RenewedTold { .. } => ops::Applied::Renewed,
-        Applied::Released => ops::Applied::Released,
-        Applied::Finished => ops::Applied::Finished,
-        Applied::Revoked | Applied::Told => ops::Applied::Revoked,
-        Applied::Raised { counter } => ops::Applied::Raised(node(counter)),
-        Applied::Read(shown) => ops::Applied::Read(seen(&shown)),
-    }
-}
-
-fn refusal(refusal: Refusal) -> ops::Refusal {
-    match refusal {
-        Refusal::Conflict(shown) => ops::Refusal::Conflict(seen(&shown)),
-        Refusal::Done(shown) => ops::Refusal::Done(completion(&shown)),
-        Refusal::Throttled(why) => ops::Refusal::Throttled(fault(&why)),
-        Refusal::Unavailable(why) => ops::Refusal::Unavailable(fault(&why)),
-        Refusal::Abstains { stamp } => {
-            ops::Refusal::Abstains(ops::LostMemory { stamp: stamp.map(|stamp| stamp.0.to_vec()) })
-        }
-        Refusal::NeedsCredentials(why) => ops::Refusal::NeedsCredentials(fault(&why)),
-        Refusal::Denied(why) => ops::Refusal::Denied(denial(&why)),
-    }
-}
-
-fn seen(shown: &Seen) -> ops::Seen {
-    ops::Seen { holding: shown.holding.as_deref().map(holding), done: shown.done.as_deref().map(completion) }
 }

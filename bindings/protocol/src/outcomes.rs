@@ -42,7 +42,7 @@ fn said(error: &ServerError) -> Outcome {
     postgres::refused(&error.code, &error.message, when)
 }
 
-fn outcome(outcome: wit::Outcome) -> Outcome {
+pub(crate) fn outcome(outcome: wit::Outcome) -> Outcome {
     let read = match outcome {
         wit::Outcome::Applied(outcome) => applied(outcome.applied),
         wit::Outcome::NotApplied(outcome) => refusal(outcome.refusal).map(Outcome::NotApplied),

@@ -88,6 +88,11 @@ pub(crate) fn large(count: u32) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
+pub(crate) fn run_options(run: wit::RunOptions) -> config::RunOptions {
+    let keep = run.keep_ms.map_or(config::RunOptions::default().keep, Duration::from_millis);
+    config::RunOptions { keep, trust_quorum: run.trust_quorum, even_if_done: run.even_if_done }
+}
+
 pub(crate) fn options(options: wit::LockOptions) -> Result<LockOptions, wit::ConfigError> {
     let mut builder = LockOptions::builder().lock_delay(Duration::from_millis(options.lock_delay_ms));
     if let Some(ms) = options.ttl_ms {
@@ -100,9 +105,7 @@ pub(crate) fn options(options: wit::LockOptions) -> Result<LockOptions, wit::Con
         builder = builder.data(data);
     }
     if let Some(run) = options.run {
-        let keep = run.keep_ms.map_or(config::RunOptions::default().keep, Duration::from_millis);
-        builder =
-            builder.run(config::RunOptions { keep, trust_quorum: run.trust_quorum, even_if_done: run.even_if_done });
+        builder = builder.run(run_options(run));
     }
     builder = builder.owner(&options.owner).wait(match options.wait {
         wit::Wait::Once => core_::Wait::Once,

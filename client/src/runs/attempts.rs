@@ -3,13 +3,10 @@
 //! The holder of the run writes the count before the work begins. The record has a lock of its own: what a former runner still sends
 //! when its lease is over does not change a count that a later one has written.
 
-use std::num::NonZeroU32;
 use std::time::Duration;
 
-use leasehold_core::config::{RunOptions, Span};
-use leasehold_core::op::Seen;
-use leasehold_core::quorum::majority;
-use leasehold_core::{Attempts, NextAttempt, Resource};
+use leasehold_core::config::RunOptions;
+use leasehold_core::{AttemptLimit, Attempts, NextAttempt, Resource};
 use tracing::Level;
 
 use crate::client::Client;
@@ -29,56 +26,6 @@ const RECORD_WAIT: Duration = Duration::from_secs(20);
 /// How long a failure waits to say why, as a release does for its answer.
 const REASON_WAIT: Duration = Duration::from_secs(2);
 
-/// How often a job may be tried.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Limit {
-    pub(super) max: Option<u32>,
-    pub(super) retry_after: Option<Duration>,
-}
-
-/// The same of a request that makes sense.
-#[derive(Clone, Copy)]
-pub(super) struct Counted {
-    max: NonZeroU32,
-    retry_after: Duration,
-}
-
-impl Limit {
-    /// `None` where attempts are not counted.
-    ///
-    /// # Errors
-    /// Settings that contradict each other, or that cannot be.
-    pub(super) fn check(self, run: &RunOptions) -> Result<Option<Counted>, String> {
-        let Some(max) = self.max else {
-            return match self.retry_after {
-                Some(_) => {
-                    Err("a pause between attempts needs a number of attempts: give one, or leave the pause out"
-                        .to_owned())
-                }
-                None => Ok(None),
-            };
-        };
-        let max = NonZeroU32::new(max).ok_or("with 0 attempts the work would never begin: allow 1 or more")?;
-        if run.even_if_done {
-            return Err(
-                "attempts are counted until the work is done, and this request does it although it is done: leave one of \
-                 them out"
-                    .to_owned(),
-            );
-        }
-        let retry_after = self.retry_after.unwrap_or_default();
-        if retry_after >= run.keep {
-            return Err(format!(
-                "the pause of {} between attempts has to be shorter than the time for which they are remembered: as long as the \
-                 completion is kept, {}",
-                Span(retry_after),
-                Span(run.keep)
-            ));
-        }
-        Ok(Some(Counted { max, retry_after }))
-    }
-}
-
 /// How often the nodes are asked for the count, where too few have answered as they must.
 const LOOKS: u32 = 5;
 
@@ -92,9 +39,9 @@ pub(crate) struct Counting {
 ///
 /// # Errors
 /// It could not be counted, so the work must not begin.
-pub(super) async fn begin(lease: Lease, run: RunOptions, counted: Counted, client: Client) -> Result<Once, Error> {
+pub(super) async fn begin(lease: Lease, run: RunOptions, limit: AttemptLimit, client: Client) -> Result<Once, Error> {
     let record = request(&client, lease.resource(), run)?.owner(lease.owner());
-    let next = count(&lease, &record, counted).await;
+    let next = count(&lease, &record, limit).await;
     if let Ok(NextAttempt::Begin(attempts)) = next {
         return Ok(Once::Run(Run::of(lease.with_counting(Counting { attempts, record }))));
     }
@@ -111,10 +58,10 @@ pub(super) async fn begin(lease: Lease, run: RunOptions, counted: Counted, clien
     }
 }
 
-async fn count(lease: &Lease, record: &LockRequest, counted: Counted) -> Result<NextAttempt, Error> {
+async fn count(lease: &Lease, record: &LockRequest, limit: AttemptLimit) -> Result<NextAttempt, Error> {
     let (client, taken) = (record.client(), record.clone().acquire().await?);
     let shown = written(client, &taken).await?;
-    let next = Attempts::next(shown, counted.max, counted.retry_after, record.time().unix_ms());
+    let next = Attempts::next(shown, limit, record.time().unix_ms());
     match &next {
         NextAttempt::Begin(attempts) => write(lease, &taken, attempts, client.caller).await?,
         NextAttempt::Later(_) | NextAttempt::GivenUp(_) => taken.release_by(client.caller).await?,
@@ -122,27 +69,19 @@ async fn count(lease: &Lease, record: &LockRequest, counted: Counted) -> Result<
     Ok(next)
 }
 
-/// The attempts that the nodes show while their record is held. Answers count from nodes that show this holder: others may be empty since
-/// they lost their data, or behind.
+/// The attempts that the nodes show while their record is held.
 async fn written(client: &Client, taken: &Lease) -> Result<Vec<Attempts>, Error> {
     let holder = taken.nonce();
     for _ in 0..LOOKS {
         let nodes = client.inspect_nodes(taken.resource()).await?;
-        let is_ours = |seen: &&Seen| {
-            holder.is_some_and(|nonce| seen.holding.as_ref().is_some_and(|holding| holding.is_of(&nonce)))
-        };
-        let shown: Vec<&Seen> = nodes.iter().flatten().filter(is_ours).collect();
-        if shown.len() >= majority(nodes.len()) {
-            return Ok(shown.into_iter().filter_map(of_node).collect());
+        let shown = holder.and_then(|holder| Attempts::beside(nodes.iter().map(Option::as_ref), &holder));
+        if let Some(shown) = shown {
+            return Ok(shown);
         }
         taken.check(Duration::ZERO)?;
     }
     let message = "too few nodes show the attempts at the work, so it is not begun";
     Err(Error::new(ErrorKind::StoreUnavailable, message).on(taken.resource()))
-}
-
-fn of_node(seen: &Seen) -> Option<Attempts> {
-    Attempts::read(&seen.done.as_ref()?.about.as_ref()?.result()?)
 }
 
 /// Writes the attempts while their record is held. The run must be held before that, or its next runner may have read the record
@@ -235,7 +174,7 @@ impl Client {
         // Where the name is too long, none were counted.
         let Ok(record) = record(resource) else { return Ok(None) };
         let nodes = self.inspect_nodes(record.as_str()).await?;
-        Ok(nodes.iter().flatten().filter_map(of_node).max_by_key(|attempts| attempts.count))
+        Ok(nodes.iter().flatten().filter_map(Attempts::of).max_by_key(|attempts| attempts.count))
     }
 
     /// Removes the count of the attempts at a run.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::RunOptions;
-use leasehold_core::{Attempts, Resource};
+use leasehold_core::{AttemptLimit, Attempts, Resource};
 
 use crate::admin::inspect::listed;
 use crate::client::Client;
@@ -20,7 +20,7 @@ use crate::forward::{settings, settings_of_locks};
 use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
-use crate::runs::attempts::{self, Counted, Limit};
+use crate::runs::attempts;
 use crate::runs::completion::Completion;
 use crate::runs::occurrence::{Occurrence, Present};
 use crate::runs::result::RunResult;
@@ -163,7 +163,8 @@ pub struct RunRequest {
     occurrence: Occurrence,
     trust_quorum: bool,
     even_if_done: bool,
-    limit: Limit,
+    max_attempts: Option<u32>,
+    retry_after: Option<Duration>,
     /// The name of the resource is set when the request is made.
     lock: LockRequest,
 }
@@ -198,7 +199,8 @@ impl Client {
             occurrence: Occurrence::default(),
             trust_quorum: false,
             even_if_done: false,
-            limit: Limit::default(),
+            max_attempts: None,
+            retry_after: None,
             lock,
         }
     }
@@ -419,13 +421,13 @@ settings! { RunRequest:
     ///
     /// Costs two more writes and a read when the work begins. The name with its key has 1,015 bytes at most.
     pub fn max_attempts(self, max: u32) -> Self {
-        Self { limit: Limit { max: Some(max), ..self.limit }, ..self }
+        Self { max_attempts: Some(max), ..self }
     }
 
     /// The pause from the start of an attempt to the start of the next one, by this machine's clock: until then the answer is
     /// [`Once::Later`]. Default 0. Needs [`RunRequest::max_attempts`].
     pub fn retry_after(self, pause: Duration) -> Self {
-        Self { limit: Limit { retry_after: Some(pause), ..self.limit }, ..self }
+        Self { retry_after: Some(pause), ..self }
     }
 
     /// An operator's word that no completion was lost: on a quorum, nodes that have lost their data within 7 days count all the
@@ -453,17 +455,18 @@ impl RunRequest {
     }
 
     /// The request of the lock.
-    fn into_lock(self) -> Result<(LockRequest, RunOptions, Option<Counted>), Error> {
+    fn into_lock(self) -> Result<(LockRequest, RunOptions, Option<AttemptLimit>), Error> {
         let present = self.present()?;
         let resource = resource(&self.name, present.key.as_deref())?;
         let kept = self.occurrence.kept(&present, self.lock.is_of_quorum(), self.even_if_done);
         let keep = kept.map_err(|misfit| Error::config(misfit).on(&self.name))?;
         let run = RunOptions { keep, trust_quorum: self.trust_quorum, even_if_done: self.even_if_done };
-        let counted = self.limit.check(&run).map_err(|misfit| Error::config(misfit).on(&self.name))?;
-        if counted.is_some() {
+        let limit = AttemptLimit::new(self.max_attempts, self.retry_after, &run);
+        let limit = limit.map_err(|misfit| Error::config(misfit).on(&self.name))?;
+        if limit.is_some() {
             resource.of_attempts().map_err(|error| Error::config(error.to_string()).on(&self.name))?;
         }
-        Ok((self.lock.named(resource.as_str()).run(run), run, counted))
+        Ok((self.lock.named(resource.as_str()).run(run), run, limit))
     }
 
     /// See [`ffi::check_run`](crate::ffi::check_run).
@@ -505,11 +508,11 @@ impl RunRequest {
         self.doubt_lengths();
         let cooldown = self.occurrence.cooldown.map(|cooldown| (self.name.clone(), cooldown));
         let even_if_done = self.even_if_done;
-        let (lock, run, counted) = self.into_lock()?;
-        let client = counted.is_some().then(|| lock.client().clone());
+        let (lock, run, limit) = self.into_lock()?;
+        let client = limit.is_some().then(|| lock.client().clone());
         match lock.acquire().await {
-            Ok(lease) => match counted.zip(client) {
-                Some((counted, client)) => attempts::begin(lease, run, counted, client).await,
+            Ok(lease) => match limit.zip(client) {
+                Some((limit, client)) => attempts::begin(lease, run, limit, client).await,
                 None if even_if_done => Ok(Once::Run(Run(lease.that_forgets_attempts()))),
                 None => Ok(Once::Run(Run(lease))),
             },

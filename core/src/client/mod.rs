@@ -20,11 +20,11 @@ pub use queue::Departure;
 use crate::about::{About, RunResult};
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
 use crate::event::{Event, Failure};
-use crate::ids::{LockId, NodeId, Nonce, RequestId, Resource, Seq, Version};
+use crate::ids::{LockId, NodeId, Nonce, ReadId, RequestId, Resource, Seq, Version};
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send, node_ids};
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
-use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
+use crate::op::{Fault, FaultKind, Holder, Holding, Op, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::session::{JobId, Sessions};
 use crate::time::{Monotonic, Now};
@@ -42,6 +42,9 @@ pub struct Client {
     orphans: BTreeMap<OrphanId, Orphan>,
     next_orphan: u64,
     requests: BTreeMap<RequestId, Request>,
+    /// The answers of the nodes, as far as they have come.
+    reads: BTreeMap<ReadId, Vec<Option<Outcome>>>,
+    next_read: u64,
     next_request: u64,
     timers: Timers<Timer>,
     /// The times at which attempts may start. A start needs fresh entropy, so these are not ordinary timers.
@@ -97,6 +100,7 @@ enum Target {
     Lock { place: LockIndex, generation: u64 },
     Orphan(OrphanId),
     Session(JobId),
+    Read(ReadId),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -131,6 +135,8 @@ impl Client {
             orphans: BTreeMap::new(),
             next_orphan: 0,
             requests: BTreeMap::new(),
+            reads: BTreeMap::new(),
+            next_read: 0,
             next_request: 0,
             timers: Timers::default(),
             starts: Timers::default(),
@@ -243,8 +249,39 @@ impl Client {
         if !matches!(state.machine, Machine::Held(_)) {
             return Err(Error::UnknownLock);
         }
+        // A count of attempts is worth nothing without its number.
+        let is_required = state.resource.run_of_attempts().is_some();
+        let run_result = run_result.map(|result| if is_required { result.that_is_required() } else { result });
         self.drive(place, LeaseInput::Finish(run_result));
         Ok(())
+    }
+
+    /// Reads the record of a resource on every node; [`take_read`](Client::take_read) has the answers. A record is shown as it stands
+    /// there: where its session is over, something that was sent in that may still arrive.
+    pub fn read(&mut self, resource: &Resource, now: Now) -> ReadId {
+        self.advance(now, None);
+        let read = ReadId::new(self.next_read);
+        self.next_read += 1;
+        let deadline = self.env.now.monotonic.plus(self.env.config.request_timeout());
+        let nodes = self.env.config.nodes().len();
+        for node in node_ids(nodes) {
+            let send = Send { node, seq: Seq::new(0), op: Op::Read, deadline };
+            let (target, lock) = (Target::Read(read), LockId::new(u64::MAX));
+            self.sends.push_back(Queued { target, lock, resource: resource.clone(), send });
+        }
+        self.reads.insert(read, alloc::vec![None; nodes]);
+        read
+    }
+
+    /// The answers to a read, one for each node in their order, once all are there; a node that does not answer in time has an unknown
+    /// outcome. They are told once.
+    pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
+        let is_over = |answers: &Vec<Option<Outcome>>| answers.iter().all(Option::is_some);
+        self.reads
+            .get(&read)
+            .is_some_and(is_over)
+            .then(|| self.reads.remove(&read))?
+            .map(|read| read.into_iter().flatten().collect())
     }
 
     /// Ends a lease because the embedder has already reported it as lost, by its own reading of the deadline.

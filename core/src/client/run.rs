@@ -233,6 +233,12 @@ impl Client {
             Target::Session(job) => self.with_sessions(|sessions, moment, out| {
                 sessions.answered(job, outcome, moment, out);
             }),
+            Target::Read(read) => {
+                let answers = self.reads.get_mut(&read).and_then(|answers| answers.get_mut(node.index()));
+                if let Some(answer) = answers {
+                    *answer = Some(outcome);
+                }
+            }
         }
     }
 
@@ -315,12 +321,13 @@ impl Client {
                 None => true,
             },
             Target::Orphan(id) => !self.orphans.contains_key(&id),
-            Target::Session(_) => false,
+            Target::Session(_) | Target::Read(_) => false,
         }
     }
 
     fn is_for_session(&self, queued: &Queued) -> bool {
-        !matches!(queued.target, Target::Session(_)) && self.sessions.takes(queued.send.node, &queued.send.op)
+        !matches!(queued.target, Target::Session(_) | Target::Read(_))
+            && self.sessions.takes(queued.send.node, &queued.send.op)
     }
 
     fn request(&mut self, first: Queued) -> Transmit {

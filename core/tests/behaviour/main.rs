@@ -25,6 +25,7 @@ mod quorum_memory;
 mod quorum_repair;
 mod quorum_strays;
 mod quorum_waiting;
+mod reads;
 mod recovered_reply;
 mod release_and_cancel;
 mod renewal;

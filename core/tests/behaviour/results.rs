@@ -40,7 +40,7 @@ fn result_of(completion: &Completion) -> Option<RunResult> {
     completion.about.as_ref().and_then(leasehold_core::About::result)
 }
 
-fn full() -> Outcome {
+pub(crate) fn full() -> Outcome {
     Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::StorageFull, "no room left")))
 }
 

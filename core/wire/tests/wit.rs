@@ -73,7 +73,7 @@ const RENAMED_FIELDS: [(&str, &str, &str); 18] = [
 ];
 
 /// Methods that are called otherwise, or (an empty name) have no counterpart.
-const RENAMED_METHODS: [(&str, &str); 12] = [
+const RENAMED_METHODS: [(&str, &str); 11] = [
     // A component asks for no queue of waiters.
     ("reserved", ""),
     ("placed", ""),
@@ -88,17 +88,18 @@ const RENAMED_METHODS: [(&str, &str); 12] = [
     ("config", ""),
     // A step of the component takes all of its inputs at once.
     ("handle_input", ""),
-    // Knowing an attempt is enough to release it. A host sees it in the requests that it sends.
-    ("nonce", ""),
     // It is for a completion in the caller's own transaction, which a component does not have.
     ("about", ""),
 ];
 
 /// Integers that are plain numbers and so have no unit.
-const COUNTS: [(&str, &str); 15] = [
+const COUNTS: [(&str, &str); 18] = [
+    ("attempt-limit", "max"),
+    ("attempts", "count max"),
     ("check-in-order", "write"),
     ("control-character", "at code"),
     ("invalid-token", "token max"),
+    ("limit-attempts", "max"),
     ("limits", "locks orphans observations"),
     ("http-response", "status"),
     ("node-config", "batch"),

@@ -192,6 +192,12 @@ export type Event =
       resultDropped: boolean;
     };
 
+/** Payload of `Response outcomes`, and the answers to a read. */
+export interface Outcomes {
+  /** One for each operation of the request, in order; missing ones count as unknown. Of a read, one for each node. */
+  outcomes: Outcome[];
+}
+
 /** One row. */
 export interface Row {
   /** Its columns, in order. */
@@ -214,7 +220,9 @@ export type Response =
   /** The node answered, to `Output transmit`. */
   | {
       type: "outcomes";
-      /** One for each operation of the request, in order; missing ones count as unknown. */
+      /**
+       * One for each operation of the request, in order; missing ones count as unknown. Of a read, one for each node.
+       */
       outcomes: Outcome[];
     }
   /** The server answered, to `Output http-request`, with any status. */

@@ -4,4 +4,5 @@ export type * from "./types.js";
 export type * from "./ops.js";
 export type * from "./stores.js";
 export type * from "./client.js";
+export type * from "./runs.js";
 export type * from "./fence.js";

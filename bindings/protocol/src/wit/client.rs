@@ -271,9 +271,9 @@ pub struct LockEvent {
     pub event: Event,
 }
 
-/// Payload of `response.outcomes`.
+/// Payload of `response.outcomes`, and the answers to a read.
 pub struct Outcomes {
-    /// One for each operation of the request, in order; missing ones count as unknown.
+    /// One for each operation of the request, in order; missing ones count as unknown. Of a read, one for each node.
     pub outcomes: Vec<Outcome>,
 }
 

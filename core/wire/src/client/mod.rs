@@ -85,7 +85,7 @@ use leasehold_core::time::{Monotonic, Now};
 use leasehold_core::timers::Timers;
 use leasehold_core::{Entropy, Seed};
 use leasehold_core::{Error, Stats, Transmit};
-use leasehold_core::{LockId, NodeId, RequestId, Resource, RunResult};
+use leasehold_core::{LockId, NodeId, Nonce, ReadId, RequestId, Resource, RunResult};
 
 /// Of one [`WireClient::step`]: each may be as long as the longest request, and a host has them all in memory at once.
 const MOST_OUTPUTS: usize = 1_000;
@@ -195,6 +195,17 @@ impl WireClient {
     pub fn finish(&mut self, lock: LockId, run_result: Option<RunResult>, now: Now) -> Result<(), Error> {
         self.expire(now);
         self.inner.finish(lock, run_result, now)
+    }
+
+    /// Reads the record of a resource on every node.
+    pub fn read(&mut self, resource: &Resource, now: Now) -> ReadId {
+        self.expire(now);
+        self.inner.read(resource, now)
+    }
+
+    /// The answers to a read, one for each node in their order, once all are there. They are told once.
+    pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
+        self.inner.take_read(read)
     }
 
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
@@ -363,6 +374,11 @@ impl WireClient {
     /// How much validity a lease has left; zero when it is not held.
     pub fn remaining(&self, lock: LockId, now: Now) -> Duration {
         self.inner.remaining(lock, now)
+    }
+
+    /// The attempt by which a lease is held, `None` when it is not held.
+    pub fn nonce(&self, lock: LockId) -> Option<Nonce> {
+        self.inner.nonce(lock)
     }
 
     /// Returns the holder that blocks a pending acquisition, as far as the store shows it.

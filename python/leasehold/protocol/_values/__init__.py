@@ -5,12 +5,13 @@ Plain values: frozen, compared by what is in them, and made to be taken apart by
 
 from __future__ import annotations
 
-from leasehold.protocol._values import client, events, fence, inputs, ops, stores, types
+from leasehold.protocol._values import client, events, fence, inputs, ops, runs, stores, types
 from leasehold.protocol._values.client import *  # noqa: F403
 from leasehold.protocol._values.events import *  # noqa: F403
 from leasehold.protocol._values.fence import *  # noqa: F403
 from leasehold.protocol._values.inputs import *  # noqa: F403
 from leasehold.protocol._values.ops import *  # noqa: F403
+from leasehold.protocol._values.runs import *  # noqa: F403
 from leasehold.protocol._values.stores import *  # noqa: F403
 from leasehold.protocol._values.types import *  # noqa: F403
 
@@ -20,6 +21,7 @@ CLASSES: dict[str, type] = {
     **fence.CLASSES,
     **inputs.CLASSES,
     **ops.CLASSES,
+    **runs.CLASSES,
     **stores.CLASSES,
     **types.CLASSES,
 }
@@ -28,6 +30,8 @@ CLASSES: dict[str, type] = {
 __all__ = [
     "Access",
     "Applied",
+    "AttemptLimit",
+    "Attempts",
     "Birth",
     "CommandError",
     "Completion",
@@ -48,12 +52,14 @@ __all__ = [
     "LockOptions",
     "LostReason",
     "Membership",
+    "NextAttempt",
     "NodeConfig",
     "Notify",
     "Now",
     "ObjectsService",
     "Op",
     "Outcome",
+    "Outcomes",
     "Output",
     "Plaintext",
     "Poll",

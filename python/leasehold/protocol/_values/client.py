@@ -10,9 +10,18 @@ from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
 from leasehold.protocol._values.events import Event
-from leasehold.protocol._values.ops import LockOp
+from leasehold.protocol._values.ops import LockOp, Outcome
 from leasehold.protocol._values.stores import SqlValue
 from leasehold.protocol._values.types import SettingError
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """Payload of ``Response.Outcomes``, and the answers to a read."""
+
+    _of: ClassVar[str] = "outcomes"
+    outcomes: Sequence[Outcome.Case]
+    """One for each operation of the request, in order; missing ones count as unknown. Of a read, one for each node."""
 
 
 class CommandError:
@@ -276,6 +285,7 @@ class Stats:
 
 
 CLASSES: dict[str, type] = {
+    "outcomes": Outcomes,
     "error.duplicate-lock": CommandError.DuplicateLock,
     "error.unknown-lock": CommandError.UnknownLock,
     "error.too-many-locks": CommandError.TooManyLocks,
@@ -301,6 +311,7 @@ CLASSES: dict[str, type] = {
 
 __all__ = [
     "CommandError",
+    "Outcomes",
     "Output",
     "Stats",
     "Stepped",

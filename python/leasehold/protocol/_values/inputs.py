@@ -42,7 +42,8 @@ class Response:
 
         _of: ClassVar[str] = "response.outcomes"
         outcomes: Sequence[Outcome.Case]
-        """One for each operation of the request, in order; missing ones count as unknown."""
+        """One for each operation of the request, in order; missing ones count as unknown. Of a read, one for each node.
+        """
 
     @dataclass(frozen=True, slots=True)
     class HttpResponse:

@@ -3,7 +3,7 @@
 use crate::wit::ops::Holding;
 use crate::wit::stores::{Credentials, Store};
 use crate::wit::types::{Config, ConfigError, LockOptions, Now, RunResult};
-use super::{Error, Input, Output, Response, Stats, Stepped};
+use super::{Error, Input, Outcomes, Output, Response, Stats, Stepped};
 use crate::face::*;
 
 /// What there is beside values.
@@ -35,6 +35,12 @@ pub(crate) trait GuestClient: Sized {
     /// completion alone, and the end is told with `result-dropped`. A result above 4,096 bytes, or
     /// JSON that is not UTF-8, is refused as `invalid`, and the run goes on.
     fn finish(&self, lock: u64, run_result: Option<RunResult>, now: Now) -> Result<(), Error>;
+    /// Reads the record of a resource on every node: for people, and for the attempts at a run. The requests come as all others do, and
+    /// `take-read` has the answers. Fails for an invalid name.
+    fn read(&self, resource: String, now: Now) -> Result<u64, ConfigError>;
+    /// The answers to a read, one for each node in the order of `config.nodes`, once all are there: look after each call that may bring
+    /// one. A node that does not answer in time has an unknown outcome. They are told once; absent before and afterwards.
+    fn take_read(&self, read: u64) -> Option<Outcomes>;
     /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.
     fn declare_lost(&self, lock: u64, now: Now) -> Result<(), Error>;
     /// Cancels all acquisitions and releases all leases; no new commands are accepted. Keep driving until
@@ -68,6 +74,8 @@ pub(crate) trait GuestClient: Sized {
     fn step(&self, fresh: Vec<u8>, now: Now, inputs: Vec<Input>) -> Result<Stepped, ConfigError>;
     /// The remaining validity of a lease; 0 when it is not held.
     fn remaining_ns(&self, lock: u64, now: Now) -> u64;
+    /// The id of the attempt by which a lease is held: what tells it from all others in a record. Absent when it is not held.
+    fn nonce(&self, lock: u64) -> Option<Vec<u8>>;
     /// The holder that blocks a pending acquisition, as far as the store shows it.
     fn holder(&self, lock: u64) -> Option<Holding>;
     /// The name of the state that a lock is in, for logs and tests; absent when it is not alive.
@@ -141,6 +149,19 @@ impl Client {
                 let now = argument(now, "now")?;
                 self.0.finish(lock, run_result, now)?;
                 Ok(to.nothing())
+            }
+            "read" => {
+                let [resource, now] = arguments(args)?;
+                let resource = argument(resource, "resource")?;
+                let now = argument(now, "now")?;
+                let made = self.0.read(resource, now)?;
+                Ok(made.write(to))
+            }
+            "take-read" => {
+                let [read] = arguments(args)?;
+                let read = argument(read, "read")?;
+                let made = self.0.take_read(read);
+                Ok(made.write(to))
             }
             "declare-lost" => {
                 let [lock, now] = arguments(args)?;
@@ -234,6 +255,12 @@ impl Client {
                 let now = argument(now, "now")?;
                 let made = self.0.remaining_ns(lock, now);
                 Ok(to.nanoseconds(made))
+            }
+            "nonce" => {
+                let [lock] = arguments(args)?;
+                let lock = argument(lock, "lock")?;
+                let made = self.0.nonce(lock);
+                Ok(made.write(to))
             }
             "holder" => {
                 let [lock] = arguments(args)?;

@@ -284,6 +284,20 @@ impl Read for Outcomes {
     }
 }
 
+impl Fields for Outcomes {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("outcomes", self.outcomes.write(to)),
+        ]
+    }
+}
+
+impl Write for Outcomes {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("outcomes", self.fields(to))
+    }
+}
+
 impl Read for HttpResponse {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["status", "headers", "body"])?;

@@ -139,6 +139,14 @@ impl Read for NodeCounter {
     }
 }
 
+impl Fields for NodeCounter {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("counter", self.counter.write(to)),
+        ]
+    }
+}
+
 impl Read for DoubtfulCounter {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["counter", "stamp"])?;
@@ -149,12 +157,29 @@ impl Read for DoubtfulCounter {
     }
 }
 
+impl Fields for DoubtfulCounter {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("counter", self.counter.write(to)),
+            ("stamp", self.stamp.write(to)),
+        ]
+    }
+}
+
 impl Read for LostMemory {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["stamp"])?;
         Ok(Self {
             stamp: field(from, "stamp")?,
         })
+    }
+}
+
+impl Fields for LostMemory {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("stamp", self.stamp.write(to)),
+        ]
     }
 }
 
@@ -365,6 +390,15 @@ impl Read for Seen {
     }
 }
 
+impl Fields for Seen {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("holding", self.holding.write(to)),
+            ("done", self.done.write(to)),
+        ]
+    }
+}
+
 impl Read for Applied {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "finished", "revoked", "raised", "read"])?;
@@ -381,12 +415,35 @@ impl Read for Applied {
     }
 }
 
+impl Write for Applied {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        match self {
+            Self::Acquired(payload) => to.case("applied", "acquired", payload.fields(to)),
+            Self::AcquiredInDoubt(payload) => to.case("applied", "acquired-in-doubt", payload.fields(to)),
+            Self::Renewed => to.case("applied", "renewed", Vec::new()),
+            Self::Released => to.case("applied", "released", Vec::new()),
+            Self::Finished => to.case("applied", "finished", Vec::new()),
+            Self::Revoked => to.case("applied", "revoked", Vec::new()),
+            Self::Raised(payload) => to.case("applied", "raised", payload.fields(to)),
+            Self::Read(payload) => to.case("applied", "read", payload.fields(to)),
+        }
+    }
+}
+
 impl Read for AppliedOutcome {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["applied"])?;
         Ok(Self {
             applied: field(from, "applied")?,
         })
+    }
+}
+
+impl Fields for AppliedOutcome {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("applied", self.applied.write(to)),
+        ]
     }
 }
 
@@ -405,12 +462,34 @@ impl Read for Refusal {
     }
 }
 
+impl Write for Refusal {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        match self {
+            Self::Conflict(payload) => to.case("refusal", "conflict", payload.fields(to)),
+            Self::Done(payload) => to.case("refusal", "done", payload.fields(to)),
+            Self::Throttled(payload) => to.case("refusal", "throttled", payload.fields(to)),
+            Self::Unavailable(payload) => to.case("refusal", "unavailable", payload.fields(to)),
+            Self::Abstains(payload) => to.case("refusal", "abstains", payload.fields(to)),
+            Self::NeedsCredentials(payload) => to.case("refusal", "needs-credentials", payload.fields(to)),
+            Self::Denied(payload) => to.case("refusal", "denied", payload.fields(to)),
+        }
+    }
+}
+
 impl Read for NotAppliedOutcome {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["refusal"])?;
         Ok(Self {
             refusal: field(from, "refusal")?,
         })
+    }
+}
+
+impl Fields for NotAppliedOutcome {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("refusal", self.refusal.write(to)),
+        ]
     }
 }
 
@@ -422,5 +501,15 @@ impl Read for Outcome {
             1 => Self::NotApplied(Read::read(from)?),
             _ => Self::Unknown(Read::read(from)?),
         })
+    }
+}
+
+impl Write for Outcome {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        match self {
+            Self::Applied(payload) => to.case("outcome", "applied", payload.fields(to)),
+            Self::NotApplied(payload) => to.case("outcome", "not-applied", payload.fields(to)),
+            Self::Unknown(payload) => to.case("outcome", "unknown", payload.fields(to)),
+        }
     }
 }

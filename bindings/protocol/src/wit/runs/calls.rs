@@ -1,6 +1,8 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 
-use crate::wit::types::{ConfigError, RunRecord};
+use crate::wit::ops::Outcome;
+use crate::wit::types::{ConfigError, RunOptions, RunRecord, RunResult};
+use super::{AttemptLimit, Attempts, NextAttempt};
 use crate::face::*;
 
 /// What there is beside values.
@@ -16,6 +18,21 @@ pub(crate) trait Guest {
     fn period_key(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError>;
     /// Reads the record of a run, as a completion shows it; absent for one that is damaged, or of a later version.
     fn read_about(about: Vec<u8>) -> Option<RunRecord>;
+    /// The limit that these settings of a run ask for; absent where attempts are not counted. Fails for settings that contradict each
+    /// other, or that cannot be.
+    fn limit_attempts(max: Option<u32>, retry_after_ms: Option<u64>, run: RunOptions) -> Result<Option<AttemptLimit>, ConfigError>;
+    /// The resource whose completion has the attempts at a run. Fails where the name of the run has more than 1,015 bytes.
+    fn attempts_resource(run: String) -> Result<String, ConfigError>;
+    /// Decides if another attempt may begin at that time, by what `client.take-read` has of the count. The holder is that of the count, by
+    /// `client.nonce`. Fails for a limit of zero.
+    fn count_attempt(read: Vec<Outcome>, holder: Vec<u8>, limit: AttemptLimit, unix_ms: u64) -> Result<NextAttempt, ConfigError>;
+    /// The attempts that `client.take-read` shows: of the nodes that show this holder, if they are a majority, or of all.
+    fn read_attempts(read: Vec<Outcome>, holder: Option<Vec<u8>>) -> Option<Attempts>;
+    /// The same attempts, the last of which has failed for this reason. Control characters become spaces, and what is longer than 256
+    /// bytes is cut.
+    fn fail_attempt(attempts: Attempts, reason: String) -> Attempts;
+    /// The result by which `client.finish` keeps them. A store without room for it is not given the completion alone.
+    fn keep_attempts(attempts: Attempts) -> RunResult;
 }
 
 /// Calls a function of the interface by its name.
@@ -43,6 +60,49 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
             let [about] = arguments(args)?;
             let about = argument(about, "about")?;
             let made = <crate::Component as Guest>::read_about(about);
+            Ok(made.write(to))
+        }
+        "limit-attempts" => {
+            let [max, retry_after_ms, run] = arguments(args)?;
+            let max = argument(max, "max")?;
+            let retry_after_ms = argument(retry_after_ms, "retry-after-ms")?;
+            let run = argument(run, "run")?;
+            let made = <crate::Component as Guest>::limit_attempts(max, retry_after_ms, run)?;
+            Ok(made.write(to))
+        }
+        "attempts-resource" => {
+            let [run] = arguments(args)?;
+            let run = argument(run, "run")?;
+            let made = <crate::Component as Guest>::attempts_resource(run)?;
+            Ok(made.write(to))
+        }
+        "count-attempt" => {
+            let [read, holder, limit, unix_ms] = arguments(args)?;
+            let read = argument(read, "read")?;
+            let holder = argument(holder, "holder")?;
+            let limit = argument(limit, "limit")?;
+            let unix_ms = argument(unix_ms, "unix-ms")?;
+            let made = <crate::Component as Guest>::count_attempt(read, holder, limit, unix_ms)?;
+            Ok(made.write(to))
+        }
+        "read-attempts" => {
+            let [read, holder] = arguments(args)?;
+            let read = argument(read, "read")?;
+            let holder = argument(holder, "holder")?;
+            let made = <crate::Component as Guest>::read_attempts(read, holder);
+            Ok(made.write(to))
+        }
+        "fail-attempt" => {
+            let [attempts, reason] = arguments(args)?;
+            let attempts = argument(attempts, "attempts")?;
+            let reason = argument(reason, "reason")?;
+            let made = <crate::Component as Guest>::fail_attempt(attempts, reason);
+            Ok(made.write(to))
+        }
+        "keep-attempts" => {
+            let [attempts] = arguments(args)?;
+            let attempts = argument(attempts, "attempts")?;
+            let made = <crate::Component as Guest>::keep_attempts(attempts);
             Ok(made.write(to))
         }
         _ => Err(Problem::no_call(name)),
