@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
+	"code.invalid/leasehold/go/internal/clock"
 	"code.invalid/leasehold/go/internal/core"
 	"code.invalid/leasehold/go/internal/node"
 )
@@ -14,6 +16,8 @@ import (
 type Client struct {
 	machine *machine
 	label   string
+	// longest is what a quorum allows a lock to last; 0 where it allows a minute, or there is none.
+	longest time.Duration
 }
 
 // Connect makes a client of the Redis with this url: redis://, rediss:// or redis+unix:// as in docs/redis.md. It connects when a
@@ -52,7 +56,11 @@ func Open(store Store, options ...ClientOption) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{machine, set.owner}, nil
+	client := &Client{machine: machine, label: set.owner}
+	if config.Quorum != nil && config.Quorum.MaxTTLMs != nil {
+		client.longest = milliseconds(*config.Quorum.MaxTTLMs) - clock.Missed
+	}
+	return client, nil
 }
 
 func label() string {
@@ -111,7 +119,7 @@ func (c *Client) decided(ctx context.Context, name string, set *settings, run *c
 	case <-ctx.Done():
 		err := abandoned(ctx, name)
 		// It may have been granted at this very moment; then it is released.
-		c.machine.command(core.InputRelease{Lock: slot.lock}, func() { slot.abandon(err) }, nil)
+		_ = c.machine.command(core.InputRelease{Lock: slot.lock}, func() { slot.abandon(err) }, nil)
 		return nil, err
 	}
 }

@@ -22,6 +22,12 @@ var (
 	ErrRefused = errors.New("the store refuses")
 	// ErrUnconfirmed: the work of a run was done, but no answer says that its completion stands, so it may be done again.
 	ErrUnconfirmed = errors.New("the completion is not confirmed")
+	// ErrResultNotKept: the work of a run is done and its completion stands, without the result that was given: it is too long, cannot be
+	// written down, or the store has no room for it. Those who come later may find none.
+	ErrResultNotKept = errors.New("the result was not kept")
+	// ErrGivenUp: the work of a run was begun as often as [MaxAttempts] allows, and never finished. It is not begun again until somebody
+	// forgets the run, or no attempt has begun for as long as a completion is kept.
+	ErrGivenUp = errors.New("given up")
 	// ErrClosed: the client was closed.
 	ErrClosed = errors.New("the client was closed")
 	// ErrConfig: a setting or an argument is wrong.
@@ -38,6 +44,8 @@ type Error struct {
 	Holder *Holder
 	// Reason tells why a lease is over, with ErrLost: "expired", "max_hold", "taken_over", "released", "record_gone" or "revoked".
 	Reason string
+	// Attempts are those that were made, with ErrGivenUp.
+	Attempts *Attempts
 
 	message string
 }
@@ -110,4 +118,21 @@ func unconfirmedError(resource string) *Error {
 func finishUnconfirmedError(resource string) *Error {
 	message := "the work was done, but the store did not confirm its completion: it may be done again"
 	return &Error{Kind: ErrUnconfirmed, Resource: resource, message: message}
+}
+
+func resultNotKept(resource, why string) *Error {
+	message := fmt.Sprintf("the work is done, but its result was not kept: %s; those who come later may find none", why)
+	return &Error{Kind: ErrResultNotKept, Resource: resource, message: message}
+}
+
+func givenUp(resource string, attempts *Attempts) *Error {
+	times, why := fmt.Sprintf("%d attempts", attempts.Count), ""
+	if attempts.Count == 1 {
+		times = "1 attempt"
+	}
+	if attempts.Reason != "" {
+		why = "; the last one failed: " + attempts.Reason
+	}
+	message := fmt.Sprintf("given up after %s without a finish%s. Mend it, and forget the run to have it tried again", times, why)
+	return &Error{Kind: ErrGivenUp, Resource: resource, Attempts: attempts, message: message}
 }

@@ -35,7 +35,7 @@ func ExampleClient_Once() {
 		return
 	}
 	defer client.Close()
-	_, _ = client.Once(ctx, "nightly-report", "2026-11-24", func(ctx context.Context, run *leasehold.Lease) error {
+	_, _ = client.Once(ctx, "nightly-report", "2026-11-24", func(ctx context.Context, run *leasehold.Run) error {
 		return nil // the report is written
 	})
 }

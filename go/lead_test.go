@@ -67,7 +67,7 @@ func TestACandidateStandsUntilItsContextIsDone(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	lock(t, first, "leader")
 	ended := make(chan error)
-	go func() { ended <- second.Lead(ctx, "leader", never(t), leasehold.Wait(0)) }()
+	go func() { ended <- second.Lead(ctx, "leader", unelected(t), leasehold.Wait(0)) }()
 	isHeard(redis, "leader")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {
@@ -102,7 +102,14 @@ func TestAClosedClientStandsNoMore(t *testing.T) {
 	if !errors.Is(err, leasehold.ErrReleased) {
 		t.Error(err)
 	}
-	if err := client.Lead(t.Context(), "leader", never(t)); !errors.Is(err, leasehold.ErrClosed) {
+	if err := client.Lead(t.Context(), "leader", unelected(t)); !errors.Is(err, leasehold.ErrClosed) {
 		t.Error(err)
+	}
+}
+
+func unelected(t *testing.T) func(context.Context, *leasehold.Lease) error {
+	return func(context.Context, *leasehold.Lease) error {
+		t.Error("it must not lead")
+		return nil
 	}
 }

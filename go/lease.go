@@ -2,6 +2,7 @@ package leasehold
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"code.invalid/leasehold/go/internal/core"
@@ -59,22 +60,38 @@ func (s *slot) release(ctx context.Context) error {
 		why, revoked := s.end()
 		// The work has ended, so a record that was revoked protects nothing any more.
 		if revoked {
-			s.machine.command(core.InputRelease{Lock: s.lock}, func() {}, nil)
+			_ = s.machine.command(core.InputRelease{Lock: s.lock}, func() {}, nil)
 		}
 		return why
 	}
-	s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
+	_ = s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
 	return s.wait(ctx, patience, unconfirmedError)
 }
 
-// finish writes the completion of a run, and releases it in the same step.
-func (s *slot) finish(ctx context.Context) error {
+// finish writes the completion of a run, and releases it in the same step. A result that cannot be kept is an error once the completion
+// stands: the work is done.
+func (s *slot) finish(ctx context.Context, result *core.RunResult) error {
 	left := s.remaining()
 	if left == 0 {
 		return s.why()
 	}
-	s.machine.command(core.InputFinish{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
-	return s.wait(ctx, left+patience, finishUnconfirmedError)
+	waiter := &node.Waiter{Ctx: ctx, Done: s.ended}
+	var unfit *core.Refused[core.CommandError]
+	err := s.machine.command(core.InputFinish{Lock: s.lock, RunResult: result}, s.endLocally, waiter)
+	if errors.As(err, &unfit) && result != nil {
+		_ = s.machine.command(core.InputFinish{Lock: s.lock}, func() {}, waiter)
+	}
+	if err := s.wait(ctx, left+patience, finishUnconfirmedError); err != nil {
+		return err
+	}
+	switch {
+	case unfit != nil:
+		return resultNotKept(s.resource, refusedCommand("", unfit.Reason).message)
+	case s.dropped:
+		return resultNotKept(s.resource, "the store had no room for it")
+	default:
+		return nil
+	}
 }
 
 // wait waits for the end of a lease that was released or finished.

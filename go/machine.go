@@ -37,6 +37,8 @@ type machine struct {
 	links []node.Link
 	slots map[uint64]*slot
 	last  uint64
+	// reads take what all nodes have answered; it is closed without that when the machine has failed.
+	reads map[uint64]chan []core.Outcome
 	// wakeAt is when something is due, and sleepsUntil when the goroutine wakes up; 0 is never.
 	wakeAt, sleepsUntil uint64
 	// idle is closed when nothing is left to do, if somebody waits for that.
@@ -74,7 +76,7 @@ func fresh(n int) []byte {
 // start makes the machine for these nodes, whose links are told where their answers go.
 func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Observer) (*machine, error) {
 	m := &machine{
-		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{},
+		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{}, reads: map[uint64]chan []core.Outcome{},
 		wake: make(chan struct{}, 1), stop: make(chan struct{}), notes: make(chan func(), mostNotes), ended: make(chan struct{}),
 	}
 	var stores []core.Store
@@ -248,6 +250,12 @@ func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
 		if m.broken != nil {
 			return m.broken
 		}
+		for id, read := range m.reads {
+			if taken := m.client.TakeRead(id); taken != nil {
+				read <- taken.Outcomes
+				delete(m.reads, id)
+			}
+		}
 		m.wakeAt = value(stepped.WakeAtNs)
 		if m.wakeAt != 0 && m.wakeAt <= at.MonotonicNs {
 			continue
@@ -293,7 +301,10 @@ func (m *machine) perform(output core.Output) error {
 	case core.OutputRejected:
 		// A release of a lock that is no longer alive needs no answer.
 		if _, gone := output.Error.(core.CommandErrorUnknownLock); !gone {
-			delete(m.slots, output.Lock)
+			// Another command than an acquisition leaves its lock as it is.
+			if slot := m.slots[output.Lock]; slot != nil && slot.phase == pending {
+				delete(m.slots, output.Lock)
+			}
 			return &core.Refused[core.CommandError]{Reason: output.Error}
 		}
 	default:
@@ -342,10 +353,48 @@ func (m *machine) runResource(name string, key *string) (resource string, err er
 	return resource, err
 }
 
-// command is about one slot, which `end` changes first. There is a waiter if somebody waits for its end.
-func (m *machine) command(input core.Input, end func(), waiter *node.Waiter) {
-	// A machine that has failed has ended all slots.
-	_ = m.take(func() ([]core.Input, error) {
+// attemptsResource is the name of the record that has the attempts at a run.
+func (m *machine) attemptsResource(run string) (record string, err error) {
+	err = m.turn(func() ([]core.Input, error) {
+		record, err = m.core.RunsAttemptsResource(run)
+		return nil, err
+	})
+	return record, err
+}
+
+// read reads a record on all nodes, and returns what each of them has answered.
+func (m *machine) read(ctx context.Context, resource string) ([]core.Outcome, error) {
+	answers := make(chan []core.Outcome, 1)
+	var id uint64
+	err := m.turn(func() (_ []core.Input, err error) {
+		if m.closed {
+			return nil, closedError(resource)
+		}
+		if id, err = m.client.Read(resource, m.now()); err == nil {
+			m.reads[id] = answers
+		}
+		return nil, err
+	})
+	if err != nil {
+		return nil, refused(resource, err)
+	}
+	select {
+	case nodes, is := <-answers:
+		if !is {
+			return nil, &Error{Kind: ErrUnavailable, Resource: resource, message: m.broken.Error()}
+		}
+		return nodes, nil
+	case <-m.ended:
+		return nil, closedError(resource)
+	case <-ctx.Done():
+		return nil, abandoned(ctx, resource)
+	}
+}
+
+// command is about one slot, which `end` changes first. There is a waiter if somebody waits for its end. The error is that of a command
+// that was not accepted; a machine that has failed has ended all slots.
+func (m *machine) command(input core.Input, end func(), waiter *node.Waiter) error {
+	return m.take(func() ([]core.Input, error) {
 		end()
 		return []core.Input{input}, nil
 	}, waiter)
@@ -397,6 +446,10 @@ func (m *machine) breaks(err error) error {
 			slot.breaks(err)
 		}
 		clear(m.slots)
+		for _, read := range m.reads {
+			close(read)
+		}
+		clear(m.reads)
 		if m.idle != nil {
 			close(m.idle)
 			m.idle = nil

@@ -75,6 +75,33 @@ func failed(resource string, failure core.Failure) *Error {
 // errDone is for runs alone, which report it as an outcome.
 var errDone = errors.New("done")
 
+// contents is what a node has of a record, or why that is not known.
+func contents(resource string, answer core.Outcome) (core.Seen, error) {
+	why := func(kind error, format string, parts ...any) (core.Seen, error) {
+		return core.Seen{}, &Error{Kind: kind, Resource: resource, message: fmt.Sprintf(format, parts...)}
+	}
+	switch answer := answer.(type) {
+	case core.OutcomeApplied:
+		if read, is := answer.Applied.(core.AppliedRead); is {
+			return core.Seen(read), nil
+		}
+	case core.OutcomeUnknown:
+		return why(ErrUnavailable, "the store cannot be used now (%s)", fault(core.Fault(answer)))
+	case core.OutcomeNotApplied:
+		switch refusal := answer.Refusal.(type) {
+		case core.RefusalThrottled:
+			return why(ErrUnavailable, "the store throttles requests (%s)", fault(core.Fault(refusal)))
+		case core.RefusalUnavailable:
+			return why(ErrUnavailable, "the store cannot be used now (%s)", fault(core.Fault(refusal)))
+		case core.RefusalNeedsCredentials:
+			return why(ErrUnavailable, "the store cannot be used now (%s)", fault(core.Fault(refusal)))
+		case core.RefusalDenied:
+			return why(ErrRefused, "the store refuses: %s", refusal.Detail)
+		}
+	}
+	return why(ErrUnavailable, "the store cannot be used now (%T)", answer)
+}
+
 func holder(of *core.Holding) *Holder {
 	if of == nil {
 		return nil

@@ -16,7 +16,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 	first, second := connect(t, redis.URL, leasehold.Label("first")), connect(t, redis.URL)
 	times := 0
 	var token uint64
-	work := func(_ context.Context, run *leasehold.Lease) error {
+	work := func(_ context.Context, run *leasehold.Run) error {
 		times++
 		token = run.Token()
 		return nil
@@ -47,7 +47,7 @@ func TestWorkIsDoneOnce(t *testing.T) {
 func TestASecondWorkerLearnsWhoIsAtIt(t *testing.T) {
 	redis := testserver.StartRedis(t)
 	first, second := connect(t, redis.URL, leasehold.Label("first")), connect(t, redis.URL)
-	outcome, err := first.Once(t.Context(), "bill", "42", func(ctx context.Context, _ *leasehold.Lease) error {
+	outcome, err := first.Once(t.Context(), "bill", "42", func(ctx context.Context, _ *leasehold.Run) error {
 		outcome, err := second.Once(ctx, "bill", "42", never(t))
 		if err != nil || !outcome.Running || outcome.Holder == nil || outcome.Holder.Owner != "first" {
 			t.Errorf("%+v, %v", outcome, err)
@@ -62,7 +62,7 @@ func TestASecondWorkerLearnsWhoIsAtIt(t *testing.T) {
 func TestWorkThatFailsIsLeftToTheNextOne(t *testing.T) {
 	client := connect(t, testserver.StartRedis(t).URL)
 	broken := errors.New("the printer is on fire")
-	outcome, err := client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Lease) error { return broken })
+	outcome, err := client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Run) error { return broken })
 	if outcome.Ran || !errors.Is(err, broken) {
 		t.Errorf("%+v, %v", outcome, err)
 	}
@@ -72,9 +72,9 @@ func TestWorkThatFailsIsLeftToTheNextOne(t *testing.T) {
 				t.Error("the panic is gone")
 			}
 		}()
-		_, _ = client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Lease) error { panic("ouch") })
+		_, _ = client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Run) error { panic("ouch") })
 	}()
-	outcome, err = client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Lease) error { return nil })
+	outcome, err = client.Once(t.Context(), "print", "1", func(context.Context, *leasehold.Run) error { return nil })
 	if err != nil || !outcome.Ran {
 		t.Errorf("%+v, %v", outcome, err)
 	}
@@ -83,7 +83,7 @@ func TestWorkThatFailsIsLeftToTheNextOne(t *testing.T) {
 func TestWorkUnderALostLeaseHasNoCompletion(t *testing.T) {
 	redis := testserver.StartRedis(t)
 	client := connect(t, redis.URL)
-	outcome, err := client.Once(t.Context(), "slow", "1", func(ctx context.Context, run *leasehold.Lease) error {
+	outcome, err := client.Once(t.Context(), "slow", "1", func(ctx context.Context, run *leasehold.Run) error {
 		redis.Do("DEL", "slow@1")
 		<-ctx.Done()
 		return nil
@@ -98,12 +98,12 @@ func TestAFinishWhoseReplyIsLostIsConfirmed(t *testing.T) {
 	proxy := testserver.StartProxy(t, redis.Address())
 	client := connect(t, proxy.URL(), leasehold.RequestTimeout(50*time.Millisecond))
 	// The server gets to know the scripts.
-	if _, err := client.Once(t.Context(), "warm", "1", func(context.Context, *leasehold.Lease) error { return nil }); err != nil {
+	if _, err := client.Once(t.Context(), "warm", "1", func(context.Context, *leasehold.Run) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 	ended := make(chan error)
 	go func() {
-		_, err := client.Once(t.Context(), "lossy", "1", func(context.Context, *leasehold.Lease) error {
+		_, err := client.Once(t.Context(), "lossy", "1", func(context.Context, *leasehold.Run) error {
 			proxy.LoseReplies(true)
 			return nil
 		})
@@ -130,8 +130,8 @@ func TestARunWithoutAKeyIsRefused(t *testing.T) {
 	}
 }
 
-func never(t *testing.T) func(context.Context, *leasehold.Lease) error {
-	return func(context.Context, *leasehold.Lease) error {
+func never(t *testing.T) func(context.Context, *leasehold.Run) error {
+	return func(context.Context, *leasehold.Run) error {
 		t.Error("this work must not be done")
 		return nil
 	}

@@ -33,6 +33,9 @@ type settings struct {
 
 	noRenewal, evenIfDone bool
 
+	maxAttempts *int
+	retryAfter  *time.Duration
+
 	owner *string
 	data  []byte
 }
@@ -73,8 +76,26 @@ func RenewEvery(interval time.Duration) LockOption {
 // Keep is how long the completion of a run stands, 7 days by default. It is at least the ttl.
 func Keep(keep time.Duration) OnceOption { return onceOption(func(s *settings) { s.keep = &keep }) }
 
-// EvenIfDone does the work of a run even if a completion says that it is done.
+// EvenIfDone does the work of a run even if a completion says that it is done, but not while somebody else does it. Its completion
+// replaces the old one, and its end removes the count of attempts. If the work fails, the old completion stands. For people who
+// repeat work: in a program that always asks for it, the work is done each time. It cannot be had together with [MaxAttempts].
 func EvenIfDone() OnceOption { return onceOption(func(s *settings) { s.evenIfDone = true }) }
+
+// MaxAttempts is how often the work of a run may be begun, 1 or more. Each attempt counts, also one whose process dies. Once so many have
+// begun and none has finished, the error is of the kind [ErrGivenUp], until somebody forgets the run ([Client.ForgetRun]).
+// Attempts are remembered for as long as the completion is kept, from the start of the latest one. Without it, failed work is begun
+// again without end.
+//
+// It costs two more writes and a read when the work begins, and when it fails. The name with its key has 1,015 bytes at most.
+func MaxAttempts(attempts int) OnceOption {
+	return onceOption(func(s *settings) { s.maxAttempts = &attempts })
+}
+
+// RetryAfter is the pause from the start of an attempt to the start of the next one, by this machine's clock: until then the outcome has
+// Later. By default there is none. It needs [MaxAttempts], and is shorter than [Keep].
+func RetryAfter(pause time.Duration) OnceOption {
+	return onceOption(func(s *settings) { s.retryAfter = &pause })
+}
 
 // A ClientOption is a setting of a client.
 type ClientOption func(*clientSettings)

@@ -44,7 +44,7 @@ func daily(ctx context.Context, client *leasehold.Client, work func(ctx context.
 	defer tick.Stop()
 	for {
 		day := time.Now().UTC().Format(time.DateOnly)
-		_, err := client.Once(ctx, "nightly-report", day, func(ctx context.Context, _ *leasehold.Lease) error {
+		_, err := client.Once(ctx, "nightly-report", day, func(ctx context.Context, _ *leasehold.Run) error {
 			return work(ctx, day) // after an error, the next minute or another process tries again
 		})
 		if err != nil && ctx.Err() == nil {

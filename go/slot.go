@@ -37,8 +37,9 @@ type slot struct {
 	failure *Error
 	// completion of work that was done before.
 	completion *core.Completion
-	// confirmed: the store has answered the release or the finish as hoped.
+	// confirmed: the store has answered the release or the finish as hoped; dropped: without the result, for which it had no room.
 	confirmed bool
+	dropped   bool
 	revoked   bool
 	trouble   *core.Fault
 	// cancel ends the context of the lease.
@@ -108,7 +109,7 @@ func (s *slot) apply(event core.Event) {
 		s.become(over)
 		s.gone()
 	case core.EventFinished:
-		s.confirmed = event.Confirmed
+		s.confirmed, s.dropped = event.Confirmed, event.ResultDropped
 		s.become(over)
 		s.gone()
 	}
@@ -216,7 +217,7 @@ func (s *slot) remaining() time.Duration {
 	if at := s.machine.clock(); at < deadline {
 		return time.Duration(deadline - at)
 	}
-	s.machine.command(core.InputDeclareLost{Lock: s.lock}, func() {
+	_ = s.machine.command(core.InputDeclareLost{Lock: s.lock}, func() {
 		s.lose(lost(s.resource, core.LostReasonExpired{}, s.trouble))
 	}, nil)
 	return 0

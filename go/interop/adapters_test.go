@@ -158,7 +158,7 @@ func TestLocksAreCounted(t *testing.T) {
 		store.Down()
 		<-lease.Context().Done()
 		store.Up()
-		work := func(context.Context, *leasehold.Lease) error { return nil }
+		work := func(context.Context, *leasehold.Run) error { return nil }
 		for range 2 {
 			if _, err := first.Once(t.Context(), "report", "today", work); err != nil {
 				t.Error(err)

@@ -187,8 +187,8 @@ func once(t *testing.T, connect Clients) {
 	first, second := connect(t), connect(t)
 	failure := errors.New("no paper")
 	ran := 0
-	work := func(err error) func(context.Context, *leasehold.Lease) error {
-		return func(context.Context, *leasehold.Lease) error {
+	work := func(err error) func(context.Context, *leasehold.Run) error {
+		return func(context.Context, *leasehold.Run) error {
 			ran++
 			return err
 		}
