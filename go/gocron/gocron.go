@@ -1,10 +1,28 @@
 // Package gocron lets one of several processes run each job of github.com/go-co-op/gocron.
 //
+//	import (
+//		"github.com/go-co-op/gocron/v2"
+//
+//		leasehold "code.invalid/leasehold/go"
+//		locks "code.invalid/leasehold/go/gocron"
+//	)
+//
+//	client, err := leasehold.Connect("redis://localhost")
+//	// ...
 //	scheduler, err := gocron.NewScheduler(gocron.WithDistributedLocker(locks.Locker(client)))
+//	// ...
+//	_, err = scheduler.NewJob(gocron.CronJob("0 2 * * *", false), gocron.NewTask(report), gocron.WithName("nightly-report"))
+//
+// The lock of a job has the job's name, so give each job one by gocron.WithName, the same in all processes. Without it, gocron takes the
+// name of the function: two jobs with one function exclude each other.
+//
+// Where another process has the lock, the job is skipped, and so it is where the store cannot be reached: gocron tells such errors to the
+// listener gocron.AfterLockError. The lease is renewed while the job runs. gocron gives a job no context of the lease, so a job that must
+// stop when its lock is lost takes a lock by itself.
 //
 // A locker says *not at the same time*: where the work is shorter than the clocks of two machines are apart, the second one does it
 // again. So the lock of a job stays closed for a while after it was granted, [AtLeast]; or a job calls [leasehold.Client.Once]
-// by itself, with its date as the key, which says *not twice*.
+// by itself, with its date as the key, which says *not twice*. Then it needs no locker.
 package gocron
 
 import (
@@ -26,7 +44,8 @@ type Option func(*locker)
 // clocks are apart, and shorter than the time between two runs.
 func AtLeast(least time.Duration) Option { return func(l *locker) { l.least = least } }
 
-// With sets options of the locks.
+// With sets options of the locks, such as [leasehold.TTL]: how long others skip the job after its process has died. A
+// [leasehold.Wait] has the job run later, one process after the other, where it is otherwise skipped.
 func With(options ...leasehold.LockOption) Option {
 	return func(l *locker) { l.options = append(l.options, options...) }
 }
@@ -37,7 +56,9 @@ type locker struct {
 	options []leasehold.LockOption
 }
 
-// Locker takes the lock of each job, by the job's name, and skips the job where another process has it.
+// Locker takes the lock of each job, by the job's name, and skips the job where another process has it. It is for
+// gocron.WithDistributedLocker, or gocron.WithDistributedJobLocker for one job. Close the client after the scheduler was shut down: that
+// frees locks that are still closed.
 func Locker(client *leasehold.Client, options ...Option) gocron.Locker {
 	l := &locker{client: client, least: usual}
 	for _, option := range options {

@@ -105,6 +105,10 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 	if err != nil {
 		return nil, false, err
 	}
+	// What rueidis says of a context that is done does not tell if anything was sent.
+	if ctx.Err() != nil {
+		return nil, false, ctx.Err()
+	}
 	made := make([]rueidis.Completed, len(commands))
 	for i, command := range commands {
 		words := make([]string, len(command))

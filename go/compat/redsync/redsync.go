@@ -11,11 +11,15 @@
 // Locks of both exclude each other, so processes may change one after the other: on one Redis. What differs: a mutex is renewed in the
 // background until it is unlocked, so an Extend is never needed; [Mutex.Context] ends when the lock is lost; and Value is the
 // fencing token.
+//
+// Make a Mutex for each holder, as with the original: Unlock releases whatever the Mutex has locked last. Two goroutines that contend
+// for a lock have a Mutex each, of the same name. To lock one that is locked, or is being locked, is an error at once.
 package redsync
 
 import (
 	"context"
 	"errors"
+	"math"
 	"strconv"
 	"sync"
 	"time"
@@ -26,6 +30,8 @@ import (
 var (
 	// ErrFailed: the lock was not acquired.
 	ErrFailed = errors.New("redsync: failed to acquire lock")
+	// errShared is a part of ErrFailed.
+	errShared = errors.New("this Mutex is locked already, or is being locked: make one for each holder, by NewMutex with the same name")
 	// ErrExtendFailed: the lock is not held any more.
 	ErrExtendFailed = errors.New("redsync: failed to extend lock")
 	// ErrLockAlreadyExpired: the lock was lost before it was unlocked.
@@ -44,13 +50,13 @@ type Option func(*Mutex)
 // WithExpiry sets the ttl, 8 s by default.
 func WithExpiry(expiry time.Duration) Option { return func(m *Mutex) { m.expiry = expiry } }
 
-// WithTries sets how often to try, 32 times by default; the product with the delay is the wait.
+// WithTries sets how often to try, 32 times by default and once at least: the wait is the delay between each try and the next one.
 func WithTries(tries int) Option { return func(m *Mutex) { m.tries = tries } }
 
 // WithRetryDelay sets the time between tries, 100 ms by default. A release is noticed sooner.
 func WithRetryDelay(delay time.Duration) Option { return func(m *Mutex) { m.delay = delay } }
 
-// Mutex is a lock. Unlike the original, it is safe for concurrent use.
+// Mutex is a lock of one holder. Several goroutines may call its methods, unlike those of the original, if they work for that holder.
 type Mutex struct {
 	client *leasehold.Client
 	name   string
@@ -58,8 +64,9 @@ type Mutex struct {
 	tries  int
 	delay  time.Duration
 
-	mu    sync.Mutex
-	lease *leasehold.Lease
+	mu      sync.Mutex
+	lease   *leasehold.Lease
+	locking bool
 }
 
 // NewMutex returns a mutex of this name.
@@ -79,7 +86,16 @@ func (m *Mutex) Lock() error { return m.LockContext(context.Background()) }
 
 // LockContext acquires it, unless ctx is done before.
 func (m *Mutex) LockContext(ctx context.Context) error {
-	return m.lock(ctx, time.Duration(max(m.tries-1, 0))*m.delay)
+	return m.lock(ctx, m.wait())
+}
+
+// wait is the time of all tries, as far as a duration can hold it.
+func (m *Mutex) wait() time.Duration {
+	pauses, delay := time.Duration(max(m.tries, 1)-1), max(m.delay, 0)
+	if delay > 0 && pauses > math.MaxInt64/delay {
+		return math.MaxInt64
+	}
+	return pauses * delay
 }
 
 // TryLock tries once.
@@ -89,14 +105,29 @@ func (m *Mutex) TryLock() error { return m.TryLockContext(context.Background()) 
 func (m *Mutex) TryLockContext(ctx context.Context) error { return m.lock(ctx, 0) }
 
 func (m *Mutex) lock(ctx context.Context, wait time.Duration) error {
+	if !m.begins() {
+		return errors.Join(ErrFailed, errShared)
+	}
 	lease, err := m.client.Lock(ctx, m.name, leasehold.TTL(m.expiry), leasehold.Wait(wait))
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.locking = false
 	if err != nil {
 		return errors.Join(ErrFailed, err)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	m.lease = lease
 	return nil
+}
+
+// begins tells if nobody has locked this mutex, or is about to.
+func (m *Mutex) begins() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.locking || m.lease != nil && m.lease.Remaining() > 0 {
+		return false
+	}
+	m.locking = true
+	return true
 }
 
 func (m *Mutex) held() *leasehold.Lease {

@@ -50,6 +50,7 @@ var All = map[string]func(*testing.T, Clients){
 	"a waiter gets the lock":                             waited,
 	"a context that is done leaves nothing behind":       abandoned,
 	"a run is done once":                                 once,
+	"work that always fails is given up":                 givenUp,
 	"an election has one leader":                         led,
 	"no increment is lost":                               counted,
 }
@@ -188,8 +189,9 @@ func once(t *testing.T, connect Clients) {
 	failure := errors.New("no paper")
 	ran := 0
 	work := func(err error) func(context.Context, *leasehold.Run) error {
-		return func(context.Context, *leasehold.Run) error {
+		return func(_ context.Context, run *leasehold.Run) error {
 			ran++
+			run.SetResult(leasehold.RunResult{Kind: leasehold.ResultJSON, Bytes: []byte(`"é"`)})
 			return err
 		}
 	}
@@ -204,8 +206,46 @@ func once(t *testing.T, connect Clients) {
 	if err != nil || outcome.Ran || outcome.Done == nil || outcome.Done.Owner != "second" || ran != 2 {
 		t.Errorf("%+v, %v, %d times", outcome, err, ran)
 	}
+	if done := outcome.Done; done != nil && (done.Result == nil || string(done.Result.Bytes) != `"é"`) {
+		t.Errorf("%+v", done.Result)
+	}
 	if outcome.Done != nil && (outcome.Done.Left <= 6*24*time.Hour || time.Since(outcome.Done.At).Abs() > time.Hour) {
 		t.Errorf("%+v", outcome.Done)
+	}
+}
+
+func givenUp(t *testing.T, connect Clients) {
+	first, second := connect(t), connect(t)
+	failure := errors.New("no paper")
+	options := []leasehold.OnceOption{leasehold.MaxAttempts(2), leasehold.Wait(10 * time.Second)}
+	for n, client := range []*leasehold.Client{first, second} {
+		_, err := client.Once(t.Context(), "print", "1", func(_ context.Context, run *leasehold.Run) error {
+			if got := run.Attempts(); got == nil || got.Count != uint32(n)+1 {
+				t.Errorf("%+v", got)
+			}
+			return failure
+		}, options...)
+		if !errors.Is(err, failure) {
+			t.Errorf("%v", err)
+		}
+	}
+	_, err := first.Once(t.Context(), "print", "1", nil, options...)
+	var why *leasehold.Error
+	if !errors.As(err, &why) || why.Kind != leasehold.ErrGivenUp || why.Attempts.Count != 2 || why.Attempts.Reason != "no paper" {
+		t.Fatalf("%v", err)
+	}
+	if _, err := second.ForgetRun(t.Context(), "print", "1"); err != nil {
+		t.Fatal(err)
+	}
+	work := func(context.Context, *leasehold.Run) error { return nil }
+	if outcome, err := first.Once(t.Context(), "print", "1", work, options...); err != nil || !outcome.Ran {
+		t.Errorf("%+v, %v", outcome, err)
+	}
+	if done, err := second.ForgetRun(t.Context(), "print", "1"); err != nil || done == nil {
+		t.Errorf("%+v, %v", done, err)
+	}
+	if outcome, err := first.Once(t.Context(), "print", "1", work, options...); err != nil || !outcome.Ran {
+		t.Errorf("%+v, %v", outcome, err)
 	}
 }
 
