@@ -20,7 +20,7 @@
 // the lock away. Then [Lease.Context] is cancelled, with an [*Error] of the kind [ErrLost] as its cause, and the work has to
 // stop. A process that was stopped cannot know that in time: let the resource compare tokens, as package fence does.
 //
-// [Client.Once] does work once: its success is written down. [Client.Lead] stands in an election. [Open] is for stores other than
+// [Client.Once] does work once: its success is written down; [OnceWithResult] returns its value to all who come later. [Client.Lead] stands in an election. [Open] is for stores other than
 // Redis, and package leaseholdtest for tests of programs that take locks.
 //
 // The protocol is the one of leasehold's other languages, the same machine compiled from WebAssembly to Go, and needs no cgo.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"expvar"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -58,6 +59,42 @@ func daily(ctx context.Context, client *leasehold.Client, work func(ctx context.
 	}
 }
 
+// number makes an invoice once, and has its number for all who ask.
+func number(
+	ctx context.Context, client *leasehold.Client, order string, invoice func(ctx context.Context) (string, error),
+) (string, error) {
+	outcome, err := leasehold.OnceWithResult(ctx, client, "invoice", order,
+		func(ctx context.Context, _ *leasehold.Run) (string, error) { return invoice(ctx) },
+		leasehold.Keep(30*24*time.Hour), leasehold.Wait(10*time.Second))
+	switch {
+	case outcome.Value != nil: // made now, or before
+		return *outcome.Value, nil
+	case err != nil:
+		return "", err
+	default:
+		return "", errors.New("another process makes it, or nobody knows its number")
+	}
+}
+
+// upload is tried three times by whichever process is there, ten minutes apart, and then given up.
+func upload(ctx context.Context, client *leasehold.Client, file string, send func(ctx context.Context) error) (string, error) {
+	outcome, err := client.Once(ctx, "upload", file, func(ctx context.Context, _ *leasehold.Run) error {
+		return send(ctx) // the text of its error is kept as the reason
+	}, leasehold.MaxAttempts(3), leasehold.RetryAfter(10*time.Minute))
+	var why *leasehold.Error
+	switch {
+	case errors.As(err, &why) && why.Kind == leasehold.ErrGivenUp:
+		// Mend it, and then: client.ForgetRun(ctx, "upload", file)
+		return fmt.Sprintf("given up since %s: %s", why.Attempts.Since.Format(time.Kitchen), why.Attempts.Reason), nil
+	case outcome.Later != nil:
+		return "not before " + outcome.Later.RetryAt.Format(time.Kitchen), nil
+	case err != nil:
+		return "", err
+	default:
+		return "sent, or being sent", nil
+	}
+}
+
 // steps stops between two steps as soon as the lock is lost, or cannot be relied on for one more.
 func steps(lease *leasehold.Lease, step func(ctx context.Context, n int) error) error {
 	for n := range 100 {
@@ -96,6 +133,48 @@ func counted(lost *expvar.Map) leasehold.ClientOption {
 // bubble runs a recipe on a store in memory.
 func bubble(t *testing.T, recipe func(t *testing.T, store *leaseholdtest.Store)) {
 	synctest.Test(t, func(t *testing.T) { recipe(t, leaseholdtest.New(t)) })
+}
+
+func TestRecipeOfResults(t *testing.T) {
+	bubble(t, func(t *testing.T, store *leaseholdtest.Store) {
+		made := 0
+		for range 2 {
+			got, err := number(t.Context(), store.Connect(), "7", func(context.Context) (string, error) {
+				made++
+				return "2026-7", nil
+			})
+			if err != nil || got != "2026-7" || made != 1 {
+				t.Errorf("%s, %v, made %d times", got, err, made)
+			}
+		}
+		broken := errors.New("no paper")
+		if _, err := number(t.Context(), store.Connect(), "8", func(context.Context) (string, error) { return "", broken }); !errors.Is(err, broken) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRecipeOfAttempts(t *testing.T) {
+	bubble(t, func(t *testing.T, store *leaseholdtest.Store) {
+		client, sent := store.Connect(), 0
+		broken := errors.New("no route")
+		send := func(context.Context) error {
+			sent++
+			return broken
+		}
+		for range 3 {
+			if _, err := upload(t.Context(), client, "monday.csv", send); !errors.Is(err, broken) {
+				t.Error(err)
+			}
+			if said, err := upload(t.Context(), client, "monday.csv", send); err != nil || said == "" || sent < 3 && !strings.HasPrefix(said, "not before") {
+				t.Errorf("%q, %v", said, err)
+			}
+			time.Sleep(11 * time.Minute)
+		}
+		if said, err := upload(t.Context(), client, "monday.csv", send); err != nil || !strings.HasSuffix(said, ": no route") || sent != 3 {
+			t.Errorf("%q, %v, sent %d times", said, err, sent)
+		}
+	})
 }
 
 func TestRecipeOfHandlers(t *testing.T) {
