@@ -135,10 +135,15 @@ fn make(steps: &mut Steps) -> Result {
     let mut generate = component::componentize(steps)?;
     generate.args(["go", component::WIT]).arg(module).arg(format!("{}/{CORE}", address()?)).arg(&core);
     generate.current_dir(run::root());
-    steps.run("types of the WIT for Go", generate)?;
+    // Not known to be the one of the source, until that is made.
+    let doubted = |failed| {
+        let _ = fs::remove_file(core.join(WASM));
+        failed
+    };
+    steps.run("types of the WIT for Go", generate).map_err(doubted)?;
     let mut format = Command::new("gofmt");
     format.arg("-w").args(written(&core)?);
-    steps.run("gofmt, types of the WIT", format)?;
+    steps.run("gofmt, types of the WIT", format).map_err(doubted)?;
     let source = core.join(SOURCE);
     let is_current = fs::read(core.join(WASM)).is_ok_and(|now| now == before)
         && fs::read_to_string(&source)
@@ -146,9 +151,9 @@ fn make(steps: &mut Steps) -> Result {
     if is_current {
         return Ok(());
     }
-    let mut translate = Command::new(tool(steps, TRANSLATOR, "wasm2go")?);
+    let mut translate = Command::new(tool(steps, TRANSLATOR, "wasm2go").map_err(doubted)?);
     translate.args(["-pkg", "wasm", "-unsafe", "-o"]).arg(source).arg(core.join(WASM));
-    steps.run("wasm2go", translate)
+    steps.run("wasm2go", translate).map_err(doubted)
 }
 
 /// The version of the translator that is asked for, as it writes it.
