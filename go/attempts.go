@@ -197,7 +197,12 @@ func (c *counting) write(ctx context.Context, lease, taken *Lease, attempts core
 	if err == nil {
 		err = taken.slot.finish(ctx, &kept)
 	}
-	if err != nil {
+	switch {
+	case err == nil:
+		return lease.Check(0)
+	case ctx.Err() != nil:
+		return abandoned(ctx, lease.Name())
+	default:
 		kind := ErrUnavailable
 		if errors.Is(err, ErrRefused) {
 			kind = ErrRefused
@@ -205,7 +210,6 @@ func (c *counting) write(ctx context.Context, lease, taken *Lease, attempts core
 		message := fmt.Sprintf("this attempt at the work may count, and is not begun: it cannot be written down: %v", err)
 		return &Error{Kind: kind, Resource: lease.Name(), message: message}
 	}
-	return lease.Check(0)
 }
 
 // note writes down why the work has failed, as far as that is possible.
