@@ -269,6 +269,10 @@ impl Client {
             let (target, lock) = (Target::Read(read), LockId::new(u64::MAX));
             self.sends.push_back(Queued { target, lock, resource: resource.clone(), send });
         }
+        // Answers that nobody has taken make room for others.
+        if self.reads.len() >= self.env.config.limits().observations {
+            self.reads.pop_first();
+        }
         self.reads.insert(read, alloc::vec![None; nodes]);
         read
     }

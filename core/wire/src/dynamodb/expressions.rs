@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::json::{bytes, number, text};
+use super::json::{bytes, fields, number, text};
 use super::record::{self, own, rvn, session_text, version_text};
 use super::{Request, Settings, Target};
 use leasehold_core::config::MAX_RECORD_TTL;
@@ -142,19 +142,20 @@ impl<'a> Update<'a> {
         let update = [self.set.as_str(), self.remove].join(" ");
         let update = update.trim();
         let names = names(self.settings, &[update, &self.condition]);
-        let body = json!({
-            "TableName": self.settings.table(),
-            "Key": key(self.settings, self.row),
-            "UpdateExpression": update,
-            "ConditionExpression": self.condition,
-            "ExpressionAttributeNames": names,
-            "ExpressionAttributeValues": self.values,
-            "ReturnValues": match self.returns {
-                Returns::Written => "UPDATED_NEW",
-                Returns::All => "ALL_NEW",
-            },
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        });
+        let returns = match self.returns {
+            Returns::Written => "UPDATED_NEW",
+            Returns::All => "ALL_NEW",
+        };
+        let body = fields([
+            ("TableName", self.settings.table().into()),
+            ("Key", key(self.settings, self.row)),
+            ("UpdateExpression", update.into()),
+            ("ConditionExpression", self.condition.into()),
+            ("ExpressionAttributeNames", names.into()),
+            ("ExpressionAttributeValues", self.values.into()),
+            ("ReturnValues", returns.into()),
+            ("ReturnValuesOnConditionCheckFailure", "ALL_OLD".into()),
+        ]);
         Request::new(Target::UpdateItem, &body)
     }
 }

@@ -146,7 +146,7 @@ pub struct Request {
 
 impl Request {
     fn new(target: Target, body: &Json) -> Self {
-        Self { target, body: alloc::format!("{body}").into_bytes() }
+        Self { target, body: json::written(body) }
     }
 }
 

@@ -78,7 +78,7 @@ impl Row {
         for (name, value) in [("lease", lease), ("done", completion), (ABOUT, about), ("trusted", trusted)] {
             fields.extend(value.map(|value| (name.to_string(), value)));
         }
-        Json::Object(fields).to_string()
+        serde_json::to_string(&fields).unwrap_or_default()
     }
 }
 

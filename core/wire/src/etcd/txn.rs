@@ -5,12 +5,12 @@ use alloc::vec::Vec;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use leasehold_core::op::{Fault, FaultKind, Outcome};
 
 use super::{HttpResponse, Request, classify};
-use crate::dynamodb::json::{digits, object};
+use crate::dynamodb::json::{digits, fields, object, written};
 
 /// A key, as it was read or written last.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -56,7 +56,7 @@ pub(super) struct Position {
 
 impl Draft {
     pub(super) fn reading(keys: &[String]) -> Self {
-        Self { body: json!({ "compare": [], "success": ranges(keys) }), puts: Vec::new() }
+        Self { body: fields([("compare", Json::Array(Vec::new())), ("success", ranges(keys))]), puts: Vec::new() }
     }
 
     /// Writes values where no key has changed since it was read, and reads all of them where one has.
@@ -65,7 +65,7 @@ impl Draft {
         let puts: Vec<Json> = values.iter().map(|(key, value)| put(key, value.as_bytes())).collect();
         let keys: Vec<String> = read.iter().map(|row| row.key.clone()).collect();
         Self {
-            body: json!({ "compare": compare, "success": puts, "failure": ranges(&keys) }),
+            body: fields([("compare", compare.into()), ("success", puts.into()), ("failure", ranges(&keys))]),
             puts: values.iter().map(|(key, _)| key.clone()).collect(),
         }
     }
@@ -76,9 +76,12 @@ impl Draft {
         let compare = unchanged(&Row { key: key.to_string(), version: RowVersion::Value, value: value_found });
         let change = match value {
             Some(value) => put(key, &value),
-            None => json!({ "requestDeleteRange": { "key": base64(key) } }),
+            None => fields([("requestDeleteRange", fields([("key", base64(key).into())]))]),
         };
-        Self { body: json!({ "compare": compare, "success": [change] }), puts: alloc::vec![key.to_string()] }
+        Self {
+            body: fields([("compare", compare.into()), ("success", alloc::vec![change].into())]),
+            puts: alloc::vec![key.to_string()],
+        }
     }
 
     /// One request for all of them: etcd carries out transactions within a transaction each by its own comparisons.
@@ -87,11 +90,11 @@ impl Draft {
         let body = match (drafts.pop(), drafts.is_empty()) {
             (Some(only), true) => only.body,
             (last, _) => {
-                let all = drafts.into_iter().chain(last).map(|draft| json!({ "requestTxn": draft.body }));
-                json!({ "compare": [], "success": all.collect::<Vec<_>>() })
+                let all = drafts.into_iter().chain(last).map(|draft| fields([("requestTxn", draft.body)]));
+                fields([("compare", Json::Array(Vec::new())), ("success", all.collect())])
             }
         };
-        Request { path: "/v3/kv/txn", body: body.to_string().into_bytes(), writes }
+        Request { path: "/v3/kv/txn", body: written(&body), writes }
     }
 }
 
@@ -103,16 +106,15 @@ pub(super) fn parse(response: &HttpResponse, keys: &[&[String]]) -> Result<(Vec<
     if response.status != 200 {
         return Err(classify(response));
     }
-    let fields = object(&response.body).map_err(|_| misfit())?;
-    let header = fields.get("header");
-    if header.is_none() && !fields.contains_key("responses") {
+    let whole = Json::Object(object(&response.body).map_err(|_| misfit())?);
+    let header = whole.get("header");
+    if header.is_none() && whole.get("responses").is_none() {
         return Err(misfit());
     }
-    let whole = Json::Object(fields.clone());
     let answers: Vec<&Json> = match keys {
         [_] => alloc::vec![&whole],
         _ => {
-            let all = fields.get("responses").and_then(Json::as_array).ok_or_else(misfit)?;
+            let all = whole.get("responses").and_then(Json::as_array).ok_or_else(misfit)?;
             all.iter().map(|answer| answer.get("response_txn")).collect::<Option<_>>().ok_or_else(misfit)?
         }
     };
@@ -157,10 +159,12 @@ fn row(range: &Json, key: &str) -> Option<Row> {
 /// The comparisons that hold while nobody has written the row.
 fn unchanged(row: &Row) -> Vec<Json> {
     let key = base64(&row.key);
-    let has =
-        |value: &Vec<u8>| json!({ "result": "EQUAL", "target": "VALUE", "key": key, "value": STANDARD.encode(value) });
-    let is_of =
-        |revision: u64| json!({ "result": "EQUAL", "target": "MOD", "key": key, "mod_revision": revision.to_string() });
+    let is = |target: &str, what: &str, value: String| {
+        let key = key.as_str().into();
+        fields([("result", "EQUAL".into()), ("target", target.into()), ("key", key), (what, value.into())])
+    };
+    let has = |value: &Vec<u8>| is("VALUE", "value", STANDARD.encode(value));
+    let is_of = |revision: u64| is("MOD", "mod_revision", revision.to_string());
     match (row.version, &row.value) {
         (RowVersion::Value, Some(value)) => alloc::vec![has(value)],
         (RowVersion::Value, None) => alloc::vec![is_of(0)],
@@ -170,12 +174,12 @@ fn unchanged(row: &Row) -> Vec<Json> {
     }
 }
 
-fn ranges(keys: &[String]) -> Vec<Json> {
-    keys.iter().map(|key| json!({ "requestRange": { "key": base64(key) } })).collect()
+fn ranges(keys: &[String]) -> Json {
+    keys.iter().map(|key| fields([("requestRange", fields([("key", base64(key).into())]))])).collect()
 }
 
 fn put(key: &str, value: &[u8]) -> Json {
-    json!({ "requestPut": { "key": base64(key), "value": STANDARD.encode(value) } })
+    fields([("requestPut", fields([("key", base64(key).into()), ("value", STANDARD.encode(value).into())]))])
 }
 
 pub(super) fn base64(key: &str) -> String {
