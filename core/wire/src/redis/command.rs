@@ -70,7 +70,7 @@ impl fmt::Debug for Command {
     }
 }
 
-/// What is sent before and behind a word, at most.
+/// The most bytes that are sent before and behind a word.
 const SIZE_OF_ENDS: usize = 26;
 
 /// Words as they are sent, each behind its length.

@@ -47,7 +47,7 @@ pub(super) struct Family<'a> {
     has_hash_tag: bool,
 }
 
-/// What belongs to a resource: its name is looked at once for all of them.
+/// The keys and the channel of a resource, whose name is looked at once for all of them.
 pub(super) fn of(resource: &Resource) -> Family<'_> {
     let name = resource.as_str();
     Family { name: name.as_bytes(), has_hash_tag: hash_tag(name).is_some() }

@@ -104,7 +104,7 @@ pub enum Topology {
     Cluster,
 }
 
-/// What the call of a script says beside its operation.
+/// The rest of a call of a script, beside its operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Sending {
     /// The sender's milliseconds since 1970.
