@@ -131,7 +131,7 @@ func (s *slot) lease(ctx context.Context) (*Lease, error) {
 	if s.token == 0 {
 		return nil, s.failure
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
+	ctx, cancel := context.WithCancelCause(context.WithValue(ctx, leaseOf{}, s))
 	s.cancel = cancel
 	if s.phase == over {
 		cancel(s.failure)

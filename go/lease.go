@@ -50,12 +50,18 @@ func (l *Lease) Check(atLeast time.Duration) error {
 	}
 }
 
-// Release frees the lock, and waits for the store to confirm that: for at most 2 s, and no longer than ctx lasts. The release is
-// begun and goes on whatever ctx says, so that it can be deferred with a context that is done. If the lease was lost, the error
-// says so.
+// leaseOf is the key by which the context of a lease, and all that were made of it, tell the slot of that lease.
+type leaseOf struct{}
+
+// Release frees the lock, and waits for the store to confirm that: for at most 2 s, and no longer than ctx lasts. The context of the lease
+// itself ends with this call, and does not cut the wait short. The release is begun and goes on whatever ctx says, so that it can be
+// deferred with a context that is done. If the lease was lost, the error says so.
 func (l *Lease) Release(ctx context.Context) error { return l.slot.release(ctx) }
 
 func (s *slot) release(ctx context.Context) error {
+	if ctx.Value(leaseOf{}) == s {
+		ctx = context.WithoutCancel(ctx)
+	}
 	if s.remaining() == 0 {
 		why, revoked := s.end()
 		// The work has ended, so a record that was revoked protects nothing any more.

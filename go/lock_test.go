@@ -219,6 +219,26 @@ func TestTheContextOfALeaseIsThatOfItsCaller(t *testing.T) {
 	}
 }
 
+func TestAReleaseIsConfirmedThroughTheContextOfItsLease(t *testing.T) {
+	redis := testserver.StartRedis(t)
+	client, next := connect(t, redis.URL), connect(t, redis.URL)
+	for range 20 {
+		lease := lock(t, client, "a")
+		within, cancel := context.WithTimeout(lease.Context(), time.Hour)
+		if err := lease.Release(within); err != nil {
+			t.Fatalf("it ends with the release, and does not end the wait for it: %v", err)
+		}
+		cancel()
+		taken, err := next.Lock(t.Context(), "a", leasehold.Wait(0))
+		if err != nil {
+			t.Fatalf("what was confirmed is free: %v", err)
+		}
+		if err := taken.Release(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestClosingReleasesEverything(t *testing.T) {
 	redis := testserver.StartRedis(t)
 	first, second := connect(t, redis.URL), connect(t, redis.URL)
