@@ -23,9 +23,21 @@ enum Peer {
     Bare(Bare),
     Leasehold(leasehold::Client),
     /// Work that is done once: an occurrence of its own in each round.
-    Run(leasehold::Client, u64),
+    Run(leasehold::Client, RunKind, u64),
     Rslock(rslock::LockManager),
 }
+
+/// The form of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RunKind {
+    Plain,
+    /// It leaves a result of [`RESULT`] bytes.
+    WithResult,
+    /// Its attempts are counted.
+    Counted,
+}
+
+const RESULT: usize = 1_024;
 
 impl Peer {
     async fn pair(&mut self, key: &str) -> Result {
@@ -35,11 +47,16 @@ impl Peer {
                 if taken && freed { Ok(()) } else { Err("somebody else was there".into()) }
             }
             Self::Leasehold(client) => Ok(client.lock(key).ttl(TTL).await?.release().await?),
-            Self::Run(client, run) => {
+            Self::Run(client, kind, run) => {
                 *run += 1;
-                match client.once(key).key(run.to_string()).keep(TTL).ttl(TTL).await? {
-                    leasehold::Once::Run(run) => Ok(run.finish().await?),
-                    other => Err(format!("a fresh key is {other:?}").into()),
+                let once = client.once(key).key(run.to_string()).keep(TTL).ttl(TTL);
+                let once = if *kind == RunKind::Counted { once.max_attempts(3) } else { once };
+                match (once.await?, kind) {
+                    (leasehold::Once::Run(run), RunKind::WithResult) => {
+                        Ok(run.finish_with(leasehold::RunResult::Bytes(vec![7; RESULT])).await?)
+                    }
+                    (leasehold::Once::Run(run), RunKind::Plain | RunKind::Counted) => Ok(run.finish().await?),
+                    (other, _) => Err(format!("a fresh key is {other:?}").into()),
                 }
             }
             Self::Rslock(manager) => {
@@ -51,11 +68,20 @@ impl Peer {
     }
 }
 
-/// Those for one client: also a run, from its begin to its completion.
+/// Those for one client: also runs, from their begin to their completion.
 async fn peers_of_one(url: &str) -> Result<Vec<(&'static str, Peer)>> {
     let mut peers = peers(url).await?;
     let from = u64::try_from(leasehold_bench::database::now_ns()).unwrap_or_default();
-    peers.insert(2, ("leasehold, a run", Peer::Run(leasehold::Client::connect(url).await?, from)));
+    let kinds = [
+        ("leasehold, a run", RunKind::Plain),
+        ("leasehold, a run with a result", RunKind::WithResult),
+        ("leasehold, a run with attempts", RunKind::Counted),
+    ];
+    for (at, (name, kind)) in kinds.into_iter().enumerate() {
+        // No two of them have the same occurrence.
+        let from = from + at as u64 * 1_000_000_000_000;
+        peers.insert(2 + at, (name, Peer::Run(leasehold::Client::connect(url).await?, kind, from)));
+    }
     Ok(peers)
 }
 
