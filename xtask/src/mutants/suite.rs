@@ -86,6 +86,17 @@ impl Suite {
         Self::ALL.map(Self::name).join(", ")
     }
 
+    /// The folder and the name of a suite that is one module of a larger program of tests.
+    const fn module(self) -> Option<(&'static str, &'static str)> {
+        match self {
+            Self::Vectors => Some(("worlds", "vectors")),
+            Self::Traces => Some(("worlds", "traces")),
+            Self::Transactions => Some(("models", "transactions")),
+            Self::Queues => Some(("worlds", "queues")),
+            Self::Simulator | Self::Quorums | Self::Core | Self::Sim | Self::Model | Self::Races | Self::Wire => None,
+        }
+    }
+
     /// Asks it about the tree as it is.
     pub fn catches(self, tree: &Tree) -> Result<Option<Catch>> {
         let (package, targets): (_, &[&str]) = match self {
@@ -94,15 +105,18 @@ impl Suite {
             Self::Core => ("leasehold-core", &["--lib", "--test", "behaviour"]),
             Self::Sim => ("leasehold-sim", &["--lib"]),
             Self::Wire => ("leasehold-wire", &["--lib"]),
-            Self::Model | Self::Vectors | Self::Traces | Self::Transactions | Self::Queues => {
-                ("leasehold-sim", &["--test", self.name()])
-            }
+            Self::Model => ("leasehold-sim", &["--test", "model"]),
+            Self::Vectors | Self::Traces | Self::Queues => ("leasehold-sim", &["--test", "worlds"]),
+            Self::Transactions => ("leasehold-sim", &["--test", "models"]),
             Self::Races => ("leasehold-concurrency", &["--test", "handoffs"]),
         };
         tree.compiles(package, targets)?;
         let mut tests = if self == Self::Races { test::races() } else { test::packages() };
         if self != Self::Races {
             tests.args(["-p", package]).args(targets);
+        }
+        if let Some((_, module)) = self.module() {
+            tests.args(["-E", &format!("test(/^{module}::/)")]);
         }
         // What fails by chance must not be tried first against the next bug.
         tests.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "1");
@@ -154,15 +168,11 @@ fn first_failure(said: &str) -> Option<&str> {
     })
 }
 
-/// Tells if a suite that lives in a file or a folder of its own is there.
+/// Tells if the module of a suite is there.
 pub fn exists(suite: Suite, root: &Path) -> bool {
-    match suite {
-        Suite::Simulator | Suite::Quorums | Suite::Core | Suite::Sim | Suite::Races | Suite::Wire => true,
-        Suite::Model | Suite::Vectors | Suite::Traces | Suite::Transactions | Suite::Queues => {
-            let suite = root.join("testing/sim/tests").join(suite.name());
-            suite.with_extension("rs").exists() || suite.join("main.rs").exists()
-        }
-    }
+    suite.module().is_none_or(|(folder, module)| {
+        root.join("testing/sim/tests").join(folder).join(module).with_extension("rs").exists()
+    })
 }
 
 #[cfg(test)]
@@ -176,6 +186,13 @@ mod tests {
         let catch = verdict("caught: never seen: expiring, after 5000 seeds").expect("a verdict");
         assert_eq!((catch.by.as_str(), catch.seeds), ("never seen: expiring", Some(5000)));
         assert!(verdict("kept: 5000 seeds").is_none());
+    }
+
+    #[test]
+    fn every_suite_is_there() {
+        let gone: Vec<_> =
+            Suite::ALL.into_iter().filter(|suite| !exists(*suite, &crate::run::root())).map(Suite::name).collect();
+        assert_eq!(gone, [""; 0]);
     }
 
     #[test]
