@@ -27,6 +27,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use leasehold::ErrorKind;
 use leasehold::blocking::Client;
 
 /// How long anything may take before a test gives up.
@@ -71,6 +72,17 @@ pub(crate) const fn ms(value: u64) -> Duration {
 
 /// How often this process has run its test again for want of time.
 pub(crate) static RUN_AGAIN: AtomicU32 = AtomicU32::new(0);
+
+/// Makes a grant whose ttl is as short as the store can grant one: a store that takes longer for it than the ttl grants nothing at all.
+pub(crate) fn with_shortest_ttl<T>(shortest: Duration, grant: impl Fn(Duration) -> Result<T, leasehold::Error>) -> T {
+    let mut ttl = shortest;
+    loop {
+        match grant(ttl) {
+            Err(error) if error.kind() == ErrorKind::StoreUnavailable && ttl < PATIENCE / 4 => ttl *= 2,
+            granted => return granted.unwrap(),
+        }
+    }
+}
 
 /// That many milliseconds, and twice as many each time a test is run again: a machine that was too slow for it has more
 /// time then.

@@ -86,7 +86,9 @@ pub(crate) fn attempts_begin_anew_once_the_work_was_done(store: &Store) {
         return;
     }
     let client = store.client();
-    let often = || client.once("bill").ttl(ms(400)).cooldown(ms(500)).max_attempts(2);
+    // The lock of the count has no longer ttl than that, and a slow store has to answer within it.
+    let brief = ms(2_000);
+    let often = || client.once("bill").ttl(brief).cooldown(brief).max_attempts(2);
     begun(often()).fail("once").unwrap();
     begun(often()).finish().unwrap();
     let mut next = None;

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use leasehold::ErrorKind;
 use leasehold::fence::Guards;
@@ -14,8 +14,12 @@ pub(crate) fn many_locks_at_once(store: &Store) {
     let (one, two) = store.two_clients();
     let count = if store.can(Can::WakeOtherClients) { 200 } else { 60 };
     let name = |n: u32| format!("job-{n}");
-    // Short enough for all of them to be renewed meanwhile.
-    let leases: Vec<_> = (0..count).map(|n| one.lock(name(n)).ttl(paced(12_000)).acquire().unwrap()).collect();
+    // Short enough for all of them to be renewed meanwhile, and long enough for a slow store to renew them in time: one after the other, as
+    // they are granted and released here.
+    let start = Instant::now();
+    one.lock("pace").acquire().unwrap().release().unwrap();
+    let ttl = paced(12_000).max((start.elapsed() * count * 3).min(ms(60_000)));
+    let leases: Vec<_> = (0..count).map(|n| one.lock(name(n)).ttl(ttl).acquire().unwrap()).collect();
     let left = |n: u32| store.left_of(&two.inspect(name(n)).unwrap().expect("it is held"), &leases[n as usize]);
     for n in [0, count / 2, count - 1] {
         let mut last = left(n);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold::{ErrorKind, HolderMatch, ReleaseIfOutcome};
 
-use crate::common::{PATIENCE, eventually, ms, paced};
+use crate::common::{PATIENCE, eventually, ms, paced, with_shortest_ttl};
 use crate::{Can, Store};
 
 const TTL: Duration = Duration::from_secs(20);
@@ -71,7 +71,8 @@ pub(crate) fn tokens_grow_with_every_grant(store: &Store) {
                 watcher.break_lock("job").unwrap();
             }
         }
-        let short = watcher.lock("job").ttl(paced(150)).no_renewal().wait(PATIENCE).acquire().unwrap();
+        let short =
+            with_shortest_ttl(paced(150), |ttl| watcher.lock("job").ttl(ttl).no_renewal().wait(PATIENCE / 8).acquire());
         grown(short.token());
         if round % 2 == 0 {
             assert_eq!(short.lost().kind(), ErrorKind::Lost);

@@ -6,7 +6,7 @@ use leasehold::blocking::{Client, Once, Run, RunRequest};
 use leasehold::{Completion, ErrorKind};
 
 use crate::Store;
-use crate::common::{PATIENCE, eventually, ms, paced};
+use crate::common::{PATIENCE, eventually, ms, paced, with_shortest_ttl};
 
 const DAY: Duration = Duration::from_secs(86_400);
 const WEEK: Duration = Duration::from_secs(7 * 86_400);
@@ -125,7 +125,9 @@ pub(crate) fn who_stands_by_learns_that_it_is_done(store: &Store) {
 pub(crate) fn who_stands_by_takes_over_when_the_runner_is_gone(store: &Store) {
     let (one, two) = store.two_clients();
     // Nothing renews it beyond that, as if its process had died.
-    let run = begun(monday(&one).ttl(paced(1_000)).max_hold(paced(1_000)).keep(DAY));
+    let once =
+        with_shortest_ttl(paced(1_000), |ttl| monday(&one).ttl(ttl).max_hold(ttl).keep(DAY).wait(PATIENCE / 8).begin());
+    let Once::Run(run) = once else { panic!("it is to be done: {once:?}") };
     let next = begun(monday(&two).wait(PATIENCE));
     assert!(next.token() > run.token());
     let late = run.finish().unwrap_err();

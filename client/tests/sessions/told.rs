@@ -47,7 +47,8 @@ fn a_late_tell_does_not_shorten_what_a_session_has_promised_since() {
 pub(crate) fn revoking_a_dead_holder_again_keeps_nobody_out(store: &Store<'_>) {
     let proxy = Proxy::to(store.address());
     let holder = client(&store.url_at(proxy.address()), Some("dead"));
-    let held = lease(&holder, "a", ms(3_000));
+    // Long enough for that many revocations on a server that is busy.
+    let held = lease(&holder, "a", ms(9_000));
     proxy.black_hole();
     let (is_taken, revoked) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
