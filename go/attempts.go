@@ -43,7 +43,7 @@ const (
 	looks = 5
 )
 
-// counting is an attempt that counts. The count has a lock of its own: what a former runner still sends when its lease is over does not
+// counting is an attempt that counts. The count has its own lock: what a former runner still sends when its lease is over does not
 // change one that a later runner has written.
 type counting struct {
 	client   *Client
@@ -82,7 +82,7 @@ func (c *Client) brief(ttl, wait time.Duration) *settings {
 	return &settings{ttl: &ttl, wait: &wait}
 }
 
-// begin counts an attempt at the work of this lease. If it may not begin, there is no counting, and the outcome or the error tells why.
+// begin counts an attempt at the work of this lease. If it may not begin, there is no counting, and the outcome or the error says why.
 func (c *Client) begin(
 	ctx context.Context, lease *Lease, run core.RunOptions, limit core.AttemptLimit,
 ) (*counting, Outcome, error) {

@@ -20,7 +20,7 @@ func failing(reason string) func(context.Context, *leasehold.Run) error {
 	return func(context.Context, *leasehold.Run) error { return errors.New(reason) }
 }
 
-// isGivenUp tells if this is the error of work that was begun so often.
+// isGivenUp reports if this is the error of work that was begun so often.
 func isGivenUp(t *testing.T, err error, count uint32, reason string) {
 	t.Helper()
 	var why *leasehold.Error
@@ -309,7 +309,7 @@ func TestARunIsForgotten(t *testing.T) {
 	})
 }
 
-// A node that has missed the removal, and answers, is told again.
+// A node that has missed the removal, and answers, is asked again.
 func TestARunIsForgottenByAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		removed := 0

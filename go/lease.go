@@ -50,7 +50,7 @@ func (l *Lease) Check(atLeast time.Duration) error {
 	}
 }
 
-// leaseOf is the key by which the context of a lease, and all that were made of it, tell the slot of that lease.
+// leaseOf is the key under which the context of a lease, and all contexts made of it, have the slot of that lease.
 type leaseOf struct{}
 
 // Release frees the lock, and waits for the store to confirm that: for at most 2 s, and no longer than ctx lasts. The context of the lease

@@ -31,7 +31,7 @@ type Completion struct {
 	At time.Time
 	// Left is how much longer it stands.
 	Left time.Duration
-	// Result is what the run left for those who come later; nil where it left nothing, and where nobody can tell.
+	// Result is what the run left for later callers; nil where it left nothing, and where that is not known.
 	Result *RunResult
 	// Unsettled: on a quorum, the work is done, and no majority shows the same completion yet. Ask again for its result.
 	Unsettled bool
@@ -48,7 +48,7 @@ type Run struct {
 	unfit error
 }
 
-// SetResult leaves a result for those who come later, once the work has ended without an error: it is the Result of their Completion.
+// SetResult leaves a result for later callers, once the work has ended without an error: it is the Result of their Completion.
 // If it cannot be kept, [Client.Once] returns an error of the kind [ErrResultNotKept], and the work counts as done. [OnceWithResult]
 // does this for a value.
 func (r *Run) SetResult(result RunResult) { r.result, r.unfit = &result, nil }
@@ -62,7 +62,7 @@ func (r *Run) Attempts() *Attempts {
 }
 
 // Fail releases the run, as [Lease.Release] does, and says why its work has failed, in one line that is cut after 256 bytes. Where attempts
-// are counted, the reason is kept beside their number, for those who look at the run or are told that it was given up. Others can
+// are counted, the reason is kept beside their number, for people who look at the run or are notified that it was given up. Others can
 // read it in the store, so leave secrets out. An error that the work returns does the same; what it returns after Fail is returned by
 // [Client.Once], which has nothing left to finish.
 func (r *Run) Fail(ctx context.Context, reason string) error {

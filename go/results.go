@@ -25,7 +25,7 @@ var kinds = map[ResultKind]core.ResultKind{
 	ResultBytes: core.ResultKindBytes, ResultJSON: core.ResultKindJson, ResultOutput: core.ResultKindOutput,
 }
 
-// RunResult is what a run leaves for those who come later, at most 4,096 bytes. All who may read the locks may read it, so it is no place
+// RunResult is what a run leaves for later callers, at most 4,096 bytes. All who may read the locks may read it, so it is no place
 // for secrets.
 type RunResult struct {
 	Kind ResultKind
@@ -57,7 +57,7 @@ type OutcomeOf[T any] struct {
 	Value *T
 }
 
-// OnceWithResult is [Client.Once] for work that returns a value: all who come later get it as well. It is kept as JSON, and a []byte as it
+// OnceWithResult is [Client.Once] for work that returns a value: later callers get it as well. It is kept as JSON, and a []byte as it
 // is. The first caller gets what is read back, too, so that both get the same.
 //
 // A value that cannot be kept is an error after the fact, of the kind [ErrResultNotKept]: above 4,096 bytes, what JSON cannot hold, and
@@ -78,23 +78,23 @@ func OnceWithResult[T any](
 		}
 		return nil
 	}, options...)
-	told := OutcomeOf[T]{Outcome: outcome}
+	all := OutcomeOf[T]{Outcome: outcome}
 	switch {
 	case outcome.Ran && kept == nil:
-		told.Value = &made
+		all.Value = &made
 	case outcome.Ran:
-		// What those who come later read is not what was written where JSON reads less than it writes.
-		if told.Value, _ = read[T](kept); told.Value == nil {
-			told.Value = &made
+		// Later callers read something else than was written where JSON reads less than it writes.
+		if all.Value, _ = read[T](kept); all.Value == nil {
+			all.Value = &made
 		}
 	case outcome.Done != nil && outcome.Done.Result != nil:
-		if told.Value, err = read[T](outcome.Done.Result); err != nil {
+		if all.Value, err = read[T](outcome.Done.Result); err != nil {
 			failed := configError("the work is done, but its result is no %T: %v", made, err)
 			failed.Resource, _ = client.machine.runResource(name, &key)
-			return told, failed
+			return all, failed
 		}
 	}
-	return told, err
+	return all, err
 }
 
 // written is a value as a result.

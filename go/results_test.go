@@ -89,7 +89,7 @@ func TestBytesAndOtherKindsAreKeptAsTheyAre(t *testing.T) {
 	})
 }
 
-// after tells what those find who come after work whose result was not kept.
+// after is what a later caller finds where the result of the work was not kept.
 func after(t *testing.T, client *leasehold.Client, name string, err error, why string) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrResultNotKept) || !strings.Contains(err.Error(), "the work is done, but its result was not kept: "+why) {

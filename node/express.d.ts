@@ -20,8 +20,8 @@ export type { IdempotencySettings };
 export interface IdempotencyOptions<Asked extends IncomingMessage = any> extends IdempotencySettings<Asked> {}
 
 /**
- * Middleware that answers each request with an `Idempotency-Key` once. Use it behind the parser of bodies, and behind what
- * tells who asks.
+ * Middleware that answers each request with an `Idempotency-Key` once. Use it behind the parser of bodies and
+ * behind authentication.
  */
 export function idempotency<Asked extends IncomingMessage = any>(
   client: Client,

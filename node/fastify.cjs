@@ -8,7 +8,7 @@ const { bytesOf, decider } = require("./lib/idempotency.cjs");
 function idempotency(client, given) {
   const decide = decider(client, given, bodyOf);
   const plugin = (app, _, done) => {
-    // Behind the parser of bodies, the validation, and hooks that tell who asks.
+    // Behind the parser of bodies, validation and authentication.
     app.addHook("preHandler", async (request, reply) => {
       const { answer, ...work } = (await decide(request)) ?? {};
       if (answer === undefined) {
@@ -27,7 +27,7 @@ function idempotency(client, given) {
     });
     done();
   };
-  // For the application that registers it, and not for a scope of its own, as by fastify-plugin.
+  // For the application that registers it, and not for a new scope, as by fastify-plugin.
   return Object.assign(plugin, {
     [Symbol.for("skip-override")]: true,
     [Symbol.for("fastify.display-name")]: "leasehold-idempotency",

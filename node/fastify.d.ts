@@ -20,7 +20,7 @@ export interface IdempotencyOptions<Asked = FastifyRequest> extends IdempotencyS
 
 /**
  * A plugin that answers each request with an `Idempotency-Key` once. It counts for all routes of the application or scope that registers
- * it. Its hook is a `preHandler`, so hooks that tell who asks are of an earlier kind, such as `onRequest`, or registered before.
+ * it. Its hook is a `preHandler`, so hooks that authenticate are of an earlier kind, such as `onRequest`, or registered before.
  */
 export function idempotency<Asked = FastifyRequest>(
   client: Client,

@@ -16,7 +16,7 @@
 // The lock of a job has the job's name, so give each job one by gocron.WithName, the same in all processes. Without it, gocron takes the
 // name of the function: two jobs with one function exclude each other.
 //
-// Where another process has the lock, the job is skipped, and so it is where the store cannot be reached: gocron tells such errors to the
+// Where another process has the lock, the job is skipped, and so it is where the store cannot be reached: gocron reports such errors to the
 // listener gocron.AfterLockError. The lease is renewed while the job runs. gocron gives a job no context of the lease, so a job that must
 // stop when its lock is lost takes a lock by itself.
 //

@@ -35,7 +35,7 @@ func Of(client *redis.Client) leasehold.RedisConn {
 func (c *conn) Close() error { return c.client.Close() }
 
 func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error) {
-	// What go-redis says of a context that is done does not tell if anything was sent.
+	// The error of go-redis for a context that is done does not show if anything was sent.
 	if ctx.Err() != nil {
 		return nil, false, ctx.Err()
 	}

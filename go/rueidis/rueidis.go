@@ -105,7 +105,7 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 	if err != nil {
 		return nil, false, err
 	}
-	// What rueidis says of a context that is done does not tell if anything was sent.
+	// The error of rueidis for a context that is done does not show if anything was sent.
 	if ctx.Err() != nil {
 		return nil, false, ctx.Err()
 	}

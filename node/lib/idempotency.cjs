@@ -41,7 +41,7 @@ function decider(client, given, bodyOf) {
   if (typeof client?.beginRun !== "function") throw new TypeError("idempotency needs a client: await connect(...)");
   const settings = options(given, SETTINGS);
   const { principal, keep = 86_400_000, ttl = 30_000, methods = ["POST", "PATCH"], required = false, fingerprint = bodyOf } = settings;
-  if (principal === undefined) throw new TypeError("idempotency needs principal: a function of the request that tells who asks");
+  if (principal === undefined) throw new TypeError("idempotency needs principal: a function of the request that returns who asks");
   const applies = new Set([...methods].map((method) => method.toUpperCase()));
 
   const decide = async (req, key) => {
@@ -107,7 +107,7 @@ function other(outcome, print) {
 
 /** The name and key of the run that a request stands for. */
 function occurrenceOf(method, url, principal, key) {
-  if (typeof principal !== "string") throw new TypeError(`principal must give a string that tells who asks, not ${typeof principal}`);
+  if (typeof principal !== "string") throw new TypeError(`principal must return a string that says who asks, not ${typeof principal}`);
   const path = pathOf(url);
   // By characters, as in Python, and not by halves of them.
   const shown = [...path].slice(0, SHOWN).join("").replace(/[^\x20-\x7e]/gu, "?");

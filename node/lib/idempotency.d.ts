@@ -1,4 +1,4 @@
-// What leasehold/express and leasehold/fastify have in common.
+// The types that leasehold/express and leasehold/fastify share.
 
 /** Settings of the middleware that answers each request with an `Idempotency-Key` once. */
 export interface IdempotencySettings<Asked> {

@@ -8,7 +8,7 @@ import type { LockInfo } from "./errors.js";
 import type { AlreadyDone, Completion, FinishOptions, Occurrence as OccurrenceInUtc, OccurrenceOptions, Ran } from "./runs.js";
 
 /**
- * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
+ * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already distinguishes from all
  * other, such as `welcome-42`.
  */
 export type Occurrence = OccurrenceInUtc | { cron: string; tz: string };
@@ -68,7 +68,7 @@ export interface RunInfo {
 /**
  * A lease under which work is done that is done once. {@link Run.finish} writes down that it is done; a release leaves no
  * completion, and neither does the end of an `await using` block without a finish, so that another worker may do the work. Such a
- * block is not told what was thrown in it: {@link Run.fail} says why.
+ * block does not learn what was thrown in it: {@link Run.fail} says why.
  */
 export class Run extends Lease {
   private constructor();
@@ -88,7 +88,7 @@ export class Run extends Lease {
   finish(options?: FinishOptions): Promise<void>;
   /**
    * Releases the lock because the work has failed, so that another worker may do it. With {@link AttemptOptions.maxAttempts} the reason
-   * is kept, for those who look at the run or are told that it was given up: of an error its `name: message`, in one line, cut after
+   * is kept, for people who look at the run or are notified that it was given up: of an error its `name: message`, in one line, cut after
    * 256 bytes. Others can read it in the store, so leave secrets out. {@link Client.once} does this with what its function throws.
    *
    * @throws the errors of {@link Lease.release}. A reason that cannot be kept is only logged.

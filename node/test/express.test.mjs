@@ -238,5 +238,5 @@ test("what cannot be is refused", async (t) => {
   assert.throws(() => idempotency({}, { principal: user }), /needs a client/);
   for (const option of [{ principle: user }, { maxAttempts: 3 }]) assert.throws(() => idempotency(client, { principal: user, ...option }), TypeError);
   const { ask: asks } = await shop(t, sqlite(t), { principal: () => 7 });
-  assert.match((await asks()).text, /principal must give a string/);
+  assert.match((await asks()).text, /principal must return a string/);
 });

@@ -241,7 +241,7 @@ test("a response that is too long is not kept", async (t) => {
   assert.equal(calls.length, 1);
 });
 
-test("a request that comes meanwhile is told so", async (t) => {
+test("a request that comes meanwhile is refused", async (t) => {
   const url = sqlite(t);
   const { ask, calls, slow } = await shop(t, url);
   const other = await shop(t, url);
@@ -326,7 +326,7 @@ test("what cannot be is refused", async (t) => {
   assert.throws(() => idempotency({}, { principal: user }), /needs a client/);
   for (const option of [{ principle: user }, { maxAttempts: 3 }]) assert.throws(() => idempotency(client, { principal: user, ...option }), TypeError);
   const { ask: asks } = await shop(t, sqlite(t), { principal: () => 7 });
-  assert.match((await asks()).text, /principal must give a string/);
+  assert.match((await asks()).text, /principal must return a string/);
   const unread = fastify();
   undo(t, () => unread.close());
   unread.addContentTypeParser("application/octet-stream", async (request, payload) => payload);

@@ -172,7 +172,7 @@ def test_the_principal_is_required(store: str) -> None:
         IdempotencyMiddleware(FastAPI(), store, principal=lambda scope: "", methods="POST")
     app = Starlette(routes=[Route("/", lambda request: Response("ok"), methods=["POST"])])
     app.add_middleware(IdempotencyMiddleware, store, principal=lambda scope: None)  # type: ignore[arg-type,return-value]
-    with TestClient(app) as client, pytest.raises(TypeError, match="principal must give a str"):
+    with TestClient(app) as client, pytest.raises(TypeError, match="principal must return a str"):
         client.post("/", headers={"Idempotency-Key": "k"})
 
 

@@ -344,7 +344,7 @@ leasehold.connect("memory:").acquire("job").release()
 
 
 def test_an_exit_is_quiet_while_another_thread_imports_the_delivery() -> None:
-    # What that thread has of the module when it has just begun.
+    # The state of the module as that thread has it when it has just begun.
     begun = "sys.modules['leasehold._observe'] = types.ModuleType('leasehold._observe')"
     assert script(f"import leasehold, sys, types; leasehold.connect('memory:'); {begun}") == ""
 

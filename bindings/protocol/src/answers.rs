@@ -22,7 +22,7 @@ fn applied(applied: Applied) -> ops::Applied {
             let (counter, stamp) = (counter.get(), stamp.0.to_vec());
             ops::Applied::AcquiredInDoubt(ops::DoubtfulCounter { counter, stamp })
         }
-        // Nobody tells a component's own sessions anything: it has none.
+        // A component has no session of its own, so no tell reaches one.
         Applied::Renewed | Applied::RenewedTold { .. } => ops::Applied::Renewed,
         Applied::Released => ops::Applied::Released,
         Applied::Finished => ops::Applied::Finished,

@@ -61,9 +61,9 @@ impl wit::Guest for Component {
         let held = nonce(&holder).and_then(|holder| Attempts::beside(nodes.iter().map(Option::as_ref), &holder));
         let Some(held) = held else { return Ok(wit::NextAttempt::Unsure) };
         Ok(match Attempts::next(held, limit, unix_ms) {
-            NextAttempt::Begin(attempts) => wit::NextAttempt::Begin(told(attempts)),
-            NextAttempt::Later(attempts) => wit::NextAttempt::Later(told(attempts)),
-            NextAttempt::GivenUp(attempts) => wit::NextAttempt::GivenUp(told(attempts)),
+            NextAttempt::Begin(attempts) => wit::NextAttempt::Begin(lowered(attempts)),
+            NextAttempt::Later(attempts) => wit::NextAttempt::Later(lowered(attempts)),
+            NextAttempt::GivenUp(attempts) => wit::NextAttempt::GivenUp(lowered(attempts)),
         })
     }
 
@@ -73,11 +73,11 @@ impl wit::Guest for Component {
             Some(holder) => Attempts::beside(nodes.iter().map(Option::as_ref), &nonce(&holder)?)?,
             None => nodes.iter().flatten().filter_map(Attempts::of).collect(),
         };
-        found.into_iter().max_by_key(|attempts| attempts.count).map(told)
+        found.into_iter().max_by_key(|attempts| attempts.count).map(lowered)
     }
 
     fn fail_attempt(attempts: wit::Attempts, reason: String) -> wit::Attempts {
-        told(given(attempts).failed(&reason))
+        lowered(given(attempts).failed(&reason))
     }
 
     fn keep_attempts(attempts: wit::Attempts) -> RunResult {
@@ -85,7 +85,7 @@ impl wit::Guest for Component {
     }
 }
 
-/// What a node has, if it has said so.
+/// The record of a node, if it has answered.
 fn contents(said: Outcome) -> Option<Seen> {
     match outcome(said) {
         op::Outcome::Applied(Applied::Read(seen)) => Some(seen),
@@ -93,7 +93,7 @@ fn contents(said: Outcome) -> Option<Seen> {
     }
 }
 
-fn told(attempts: Attempts) -> wit::Attempts {
+fn lowered(attempts: Attempts) -> wit::Attempts {
     let Attempts { count, max, since_unix_ms, retry_unix_ms, reason } = attempts;
     wit::Attempts { count, max, since_unix_ms, retry_unix_ms, reason }
 }

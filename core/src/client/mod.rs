@@ -278,7 +278,7 @@ impl Client {
     }
 
     /// The answers to a read, one for each node in their order, once all are there; a node that does not answer in time has an unknown
-    /// outcome. They are told once.
+    /// outcome. They are returned once.
     pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
         let is_over = |answers: &Vec<Option<Outcome>>| answers.iter().all(Option::is_some);
         self.reads

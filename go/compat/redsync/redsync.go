@@ -119,7 +119,7 @@ func (m *Mutex) lock(ctx context.Context, wait time.Duration) error {
 	return nil
 }
 
-// begins tells if nobody has locked this mutex, or is about to.
+// begins reports if nobody has locked this mutex, or is about to.
 func (m *Mutex) begins() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,4 +1,4 @@
-// Requests of a test to its own HTTP server, each on a connection of its own.
+// Requests of a test to its own HTTP server, each on its own connection.
 
 import { request } from "node:http";
 

@@ -163,7 +163,7 @@ class IdempotencyMiddleware:
     def _occurrence(self, scope: Scope, key: str) -> Any:
         principal = self._principal(scope)
         if not isinstance(principal, str):
-            raise TypeError(f"principal must give a str that tells who asks, not {type(principal).__name__}")
+            raise TypeError(f"principal must return a str that says who asks, not {type(principal).__name__}")
         path = scope["path"]
         shown = "".join(letter if " " <= letter <= "~" else "?" for letter in path[:_SHOWN])
         whole = _hash(scope["method"].encode(), path.encode("utf-8", "replace"), principal.encode("utf-8", "replace"), key.encode())

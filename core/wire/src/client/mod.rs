@@ -203,7 +203,7 @@ impl WireClient {
         self.inner.read(resource, now)
     }
 
-    /// The answers to a read, one for each node in their order, once all are there. They are told once.
+    /// The answers to a read, one for each node in their order, once all are there. They are returned once.
     pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
         self.inner.take_read(read)
     }

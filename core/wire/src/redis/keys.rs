@@ -84,7 +84,7 @@ impl<'a> Family<'a> {
         self.beside(b"item")
     }
 
-    /// The channel that a release is told on.
+    /// The channel on which releases are announced.
     pub(super) fn channel(self) -> Beside<'a> {
         self.beside(b"wake")
     }

@@ -31,7 +31,7 @@ impl<'a> Meter<'a> {
     /// Starts measuring this process and the servers.
     ///
     /// # Errors
-    /// A server does not tell its totals.
+    /// A server does not report its totals.
     pub fn start(servers: &'a [Server]) -> Result<Self> {
         Ok(Self { servers, start: totals(servers)?, since: Instant::now() })
     }
@@ -39,7 +39,7 @@ impl<'a> Meter<'a> {
     /// The cost since the start.
     ///
     /// # Errors
-    /// A server does not tell its totals, or has less than at the start, since it was started again.
+    /// A server does not report its totals, or has less than at the start, since it was started again.
     pub fn stop(self) -> Result<Cost> {
         let (wall, end) = (self.since.elapsed(), totals(self.servers)?);
         let since = |end: Duration, start| end.checked_sub(start).ok_or("a total that fell");
@@ -66,10 +66,10 @@ fn totals(servers: &[Server]) -> Result<Cost> {
     let client = Duration::new(own.tv_sec.unsigned_abs(), u32::try_from(own.tv_nsec).unwrap_or(0));
     let mut totals = Cost { client, ..Cost::default() };
     for server in servers {
-        let told = |field| server.info(field).ok_or_else(|| format!("the server does not tell its {field}"));
-        let seconds: f64 = told("used_cpu_user")?.parse::<f64>()? + told("used_cpu_sys")?.parse::<f64>()?;
+        let reported = |field| server.info(field).ok_or_else(|| format!("the server does not report its {field}"));
+        let seconds: f64 = reported("used_cpu_user")?.parse::<f64>()? + reported("used_cpu_sys")?.parse::<f64>()?;
         totals.server += Duration::from_secs_f64(seconds);
-        totals.commands += told("total_commands_processed")?.parse::<u64>()?;
+        totals.commands += reported("total_commands_processed")?.parse::<u64>()?;
     }
     Ok(totals)
 }
