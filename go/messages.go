@@ -152,7 +152,7 @@ func lost(resource string, reason core.LostReason, trouble *core.Fault) *Error {
 }
 
 func tooShort(resource string, left, wanted time.Duration, trouble *core.Fault) *Error {
-	message := fmt.Sprintf("only %.3f s of validity are left, but %.3f s are needed: renewals are late%s",
+	message := fmt.Sprintf("only %.3f s of validity are left, and %.3f s were asked for: renewals are late%s",
 		left.Seconds(), wanted.Seconds(), because(trouble))
 	return &Error{Kind: ErrLost, Resource: resource, message: message}
 }

@@ -118,7 +118,7 @@ export function lost(resource, reason, trouble) {
 
 /** The error of a lease that is still held, but not for long enough. */
 export function tooShort(resource, left, min, trouble) {
-  const message = `only ${seconds(left, 3)} s of validity are left, but ${seconds(min, 3)} s are needed: renewals are late`;
+  const message = `only ${seconds(left, 3)} s of validity are left, and ${seconds(min, 3)} s were asked for: renewals are late`;
   return new LeaseLostError(on(resource, message + because(trouble)), { resource });
 }
 
