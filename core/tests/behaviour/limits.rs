@@ -26,6 +26,22 @@ fn no_more_acquisitions_than_allowed_are_alive_at_once() {
 }
 
 #[test]
+fn answers_to_reads_that_nobody_takes_make_room_for_others() {
+    let mut world = limited(Limits { observations: 2, ..Limits::default() });
+    let reads: Vec<_> = (0..3)
+        .map(|_| {
+            let now = world.now(0);
+            let read = world.hosts[0].client.read(&resource("r"), now);
+            world.drain(0);
+            world.deliver_all();
+            read
+        })
+        .collect();
+    let taken: Vec<_> = reads.iter().map(|read| world.hosts[0].client.take_read(*read).is_some()).collect();
+    assert_eq!(taken, [false, true, true]);
+}
+
+#[test]
 fn duplicate_lock_id_is_rejected() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());
