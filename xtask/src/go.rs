@@ -249,6 +249,38 @@ mod tests {
         assert_eq!(minor("go version devel"), None);
     }
 
+    /// The times and tries of runs, which the module in Go needs by itself, since it drives the protocol by itself.
+    const OF_RUNS: [(&str, &str, &str); 9] = [
+        ("attempts", "RECORD_TTL", "recordTTL"),
+        ("attempts", "RECORD_WAIT", "recordWait"),
+        ("attempts", "REASON_WAIT", "reasonWait"),
+        ("attempts", "LOOKS", "looks"),
+        ("once", "FORGET_TTL", "forgetTTL"),
+        ("once", "FORGET_WAIT", "forgetWait"),
+        ("once", "FORGET_TRIES", "forgetTries"),
+        ("once", "FORGET_TRIES_OF_SLOW_NODES", "forgetTriesOfSlowNodes"),
+        ("once", "FORGET_LOOKS", "forgetLooks"),
+    ];
+
+    /// The number that a constant is set to, and its unit: seconds, or none.
+    fn constant(text: &str, before: &str) -> Option<(u32, bool)> {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with(before))?;
+        let (_, value) = line.split_once('=')?;
+        let is_seconds = value.contains("from_secs") || value.contains("time.Second");
+        let digits = value.trim_matches(|letter: char| !letter.is_ascii_digit());
+        Some((digits.parse().ok()?, is_seconds))
+    }
+
+    #[test]
+    fn runs_take_the_same_times_and_tries_in_go_as_in_rust() {
+        for (file, in_rust, in_go) in OF_RUNS {
+            let read = |path: String| std::fs::read_to_string(run::root().join(path)).expect("it can be read");
+            let rust = constant(&read(format!("client/src/runs/{file}.rs")), &format!("const {in_rust}:"));
+            let go = constant(&read(format!("go/{file}.go")), &format!("{in_go} "));
+            assert!(rust.is_some() && rust == go, "{in_rust} is {rust:?}, and {in_go} is {go:?}");
+        }
+    }
+
     #[test]
     fn the_translator_is_pinned() {
         assert!(pinned().starts_with('v'), "{}", pinned());

@@ -244,8 +244,8 @@ impl Client {
     fn forgetting(&self, resource: &str) -> LockRequest {
         let run = RunOptions { keep: Duration::ZERO, trust_quorum: true, even_if_done: true };
         let longest = self.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
-        let ttl = longest.min(Duration::from_secs(10));
-        self.lock(resource).ttl(ttl).wait(Duration::from_secs(10)).run(run)
+        let ttl = longest.min(FORGET_TTL);
+        self.lock(resource).ttl(ttl).wait(FORGET_WAIT).run(run)
     }
 
     /// Removes a completion, if there is one.
@@ -287,6 +287,9 @@ impl Client {
     }
 }
 
+/// The ttl of the run whose finish removes a completion, and how long it waits for another run.
+const FORGET_TTL: Duration = Duration::from_secs(10);
+const FORGET_WAIT: Duration = Duration::from_secs(10);
 /// Further tries reach a node whose answer was late.
 const FORGET_TRIES: u32 = 3;
 /// A node that answers and still shows the completion is behind its neighbours, and each try gives it time.
