@@ -18,38 +18,10 @@ use core::num::NonZeroU32;
 use core::time::Duration;
 
 use crate::about::{ResultKind, RunResult};
-use crate::config::{ConfigError, RunOptions, Span};
-use crate::ids::{Nonce, Resource};
+use crate::config::{RunOptions, Span};
+use crate::ids::Nonce;
 use crate::op::Seen;
 use crate::quorum::majority;
-
-/// Ends the names of records of attempts. No run has such a resource, since `@` is written another way in names and keys.
-const SUFFIX: &str = "@attempts";
-
-impl Resource {
-    /// The resource whose completion has the attempts at the run of this one: `name@key@attempts`.
-    ///
-    /// # Errors
-    /// More than [`Resource::MAX_BYTES`].
-    pub fn of_attempts(&self) -> Result<Self, ConfigError> {
-        let bytes = self.as_str().len() + SUFFIX.len();
-        if bytes > Self::MAX_BYTES {
-            let max = Self::MAX_BYTES - SUFFIX.len();
-            return Err(ConfigError::TooLong {
-                what: "the name with its key, for attempts to be counted,",
-                bytes: self.as_str().len(),
-                max,
-            });
-        }
-        Self::new(&alloc::format!("{self}{SUFFIX}"))
-    }
-
-    /// The run whose attempts the completion of this resource has; `None` for every other resource.
-    pub fn run_of_attempts(&self) -> Option<Self> {
-        let run = Self::new(self.as_str().strip_suffix(SUFFIX)?).ok()?;
-        run.parts_of_run().map(|_| run)
-    }
-}
 
 /// How often the work of a run was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -299,25 +271,6 @@ mod tests {
             reason(&["x".repeat(255).as_str(), "é"].concat()).map(|kept| kept.len()),
             Some(255),
             "no half character"
-        );
-    }
-
-    #[test]
-    fn records_of_attempts_are_told_from_runs() {
-        let run = Resource::of_run("night@ly", Some("mon")).unwrap();
-        let attempts = run.of_attempts().unwrap();
-        assert_eq!(attempts.as_str(), "night%40ly@mon@attempts");
-        assert_eq!((attempts.run_of_attempts(), attempts.parts_of_run()), (Some(run), None));
-        let whole = Resource::of_run("nightly", None).unwrap();
-        assert_eq!(whole.of_attempts().unwrap().run_of_attempts(), Some(whole));
-        for other in ["nightly@attempts", "@attempts", "nightly@mon", "a@b@c@attempts", "lock"] {
-            assert_eq!(Resource::new(other).unwrap().run_of_attempts(), None, "{other}");
-        }
-        let long = Resource::of_run(&"n".repeat(1_015), None).unwrap();
-        let error = long.of_attempts().unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "the name with its key, for attempts to be counted, has 1016 bytes; at most 1015 are allowed"
         );
     }
 }

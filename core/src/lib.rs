@@ -7,6 +7,7 @@ extern crate alloc;
 mod about;
 mod attempts;
 pub mod backoff;
+mod beside;
 mod client;
 pub mod config;
 mod event;
@@ -37,6 +38,7 @@ pub mod view;
 
 pub use about::{About, ResultKind, RunResult};
 pub use attempts::{AttemptLimit, Attempts, NextAttempt};
+pub use beside::check_replace;
 pub use client::{Client, Departure, Error, Input, Output, Stats, Transmit};
 pub use config::Quorum;
 pub use config::{Config, ConfigError, LockOptions, NodeConfig, Wait};
