@@ -15,7 +15,7 @@ const WEEK = 604_800_000;
  * Without the settings that the schedule says already, and without a pause between attempts: the processes that stand by would not come
  * back after it, since each time of the schedule is another run.
  */
-const { key, every, offset, at, tz, cron, cooldown, ttl, signal, retryAfter, ...SETTINGS } = NATIVE_RUN;
+const { key, every, offset, at, tz, cron, cooldown, ttl, signal, replace, retryAfter, ...SETTINGS } = NATIVE_RUN;
 
 class RunCoordinator {
   #client;

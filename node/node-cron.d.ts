@@ -18,7 +18,7 @@ import type { Client, OnceOptions, Run } from "./index.js";
  * how many processes may run a task that fails, of those that stand by.
  */
 export interface CoordinatorOptions
-  extends Omit<OnceOptions, "key" | "every" | "offset" | "at" | "tz" | "cron" | "cooldown" | "ttl" | "retryAfter" | "signal"> {
+  extends Omit<OnceOptions, "key" | "every" | "offset" | "at" | "tz" | "cron" | "cooldown" | "ttl" | "replace" | "retryAfter" | "signal"> {
   /** How many ms a process stands by while another one runs; default an hour. With 0, a run that dies is not repeated. */
   wait?: number | undefined;
 }

@@ -5,6 +5,7 @@ mod help;
 mod hold;
 mod holder;
 mod occurrence;
+mod replacing;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "top")]
@@ -26,6 +27,7 @@ use help::{
 pub(crate) use hold::{HoldArgs, OnLost};
 pub(crate) use holder::{BreakArgs, MeantArgs, RevokeArgs, SessionsArgs};
 pub(crate) use occurrence::OccurrenceArgs;
+pub(crate) use replacing::ReplacingArgs;
 #[cfg(feature = "serve")]
 pub(crate) use serve::ServeArgs;
 #[cfg(feature = "top")]
@@ -318,6 +320,8 @@ pub(crate) struct OnceArgs {
     /// Run the job even if it was done; its completion is then written again
     #[arg(long)]
     pub even_if_done: bool,
+    #[command(flatten)]
+    pub replacing: ReplacingArgs,
     /// Exit status if the job was done before
     #[arg(long, value_name = "STATUS", default_value_t = status::DONE)]
     pub done_status: u8,
@@ -329,7 +333,7 @@ pub(crate) struct OnceArgs {
     /// Waits up to 10s while another client runs the job.
     #[arg(long, conflicts_with_all = [
         "cooldown", "keep", "wait", "ttl", "owner", "session", "max_hold", "on_lost", "lost_status",
-        "keep_failures", "save_output", "trust_quorum", "even_if_done", "done_status", "running_status", "verbose", "no_watch", "observations",
+        "keep_failures", "save_output", "trust_quorum", "even_if_done", "replace", "replaced_status", "done_status", "running_status", "verbose", "no_watch", "observations",
         "command", "max_attempts", "retry_after", "given_up_status",
     ])]
     pub forget: bool,

@@ -15,7 +15,8 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     if args.forget {
         return forget(args, target);
     }
-    let wait = Some(args.wait.unwrap_or_default());
+    // A runner that is replaced ends in any case.
+    let wait = args.wait.or((!args.replacing.replace).then_some(Duration::ZERO));
     let job = |client: &Client| {
         let resource = request(args, client).resource()?;
         Ok(Job {
@@ -30,11 +31,14 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
     let mut exec = Exec::start(target, (wait, &args.hold), job)?;
     let observations = Observations::of(&args.watching, &exec.client, vec![exec.job.resource.clone()]);
     let ask = || {
-        let request = request(args, &exec.client).wait(exec.left().unwrap_or_default());
-        let request = if args.watching.no_watch { request } else { request.watch_holder() };
+        let request = request(args, &exec.client);
+        let request = exec.left().into_iter().fold(request, RunRequest::wait);
+        let request = if args.watching.no_watch || args.replacing.replace { request } else { request.watch_holder() };
         exec.acquire(request.into_future())
     };
-    match observations.asked(ask, |answer| matches!(answer, Ok(Once::Running(_)))) {
+    // Asked again, it would be a newer start.
+    let may_ask_again = |answer: &Result<Once, _>| !args.replacing.replace && matches!(answer, Ok(Once::Running(_)));
+    match observations.asked(ask, may_ask_again) {
         ControlFlow::Continue(Ok(Once::Run(run))) => {
             let outcome = exec.under(&run);
             end(&mut exec, args, &run, outcome)
@@ -71,6 +75,10 @@ pub(crate) fn run(args: &OnceArgs, target: &Target) -> Result<u8, Failure> {
                 because(&attempts)
             );
             not_had(Failure::busy(what), args.running_status)
+        }
+        ControlFlow::Continue(Ok(Once::Replaced)) => {
+            exec.say(format!("{:?}: a newer start has taken the place of this one", exec.job.resource));
+            Ok(args.replacing.replaced_status)
         }
         ControlFlow::Continue(Ok(_)) => {
             not_had(Failure::busy(format!("{:?}: somebody else runs it", exec.job.resource)), args.running_status)
@@ -150,6 +158,9 @@ fn request(args: &OnceArgs, client: &Client) -> RunRequest {
     }
     if args.even_if_done {
         request = request.even_if_done();
+    }
+    if args.replacing.replace {
+        request = request.replace();
     }
     if args.trust_quorum { request.trust_quorum() } else { request }
 }

@@ -34,6 +34,8 @@ pub const RESULT_NOT_KEPT: u8 = 74;
 pub const REFUSED: u8 = 77;
 /// `once`: the job was begun as often as allowed and never finished, unless `--given-up-status` is given.
 pub const GIVEN_UP: u8 = 79;
+/// `once --replace`: a newer start has taken the place of this one, unless `--replaced-status` is given.
+pub const REPLACED: u8 = 80;
 /// `exec` and `once`: the command was found and cannot be run.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// `exec` and `once`: the command was not found.

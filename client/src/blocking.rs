@@ -356,6 +356,7 @@ impl RunRequest {
             once::Once::Done(completion) => Once::Done(completion),
             once::Once::Running(holder) => Once::Running(holder),
             once::Once::Later(attempts) => Once::Later(attempts),
+            once::Once::Replaced => Once::Replaced,
         })
     }
 }
@@ -373,6 +374,8 @@ pub enum Once {
     Running(Option<LockInfo>),
     /// It has failed, and the pause before the next attempt is not over.
     Later(crate::Attempts),
+    /// A newer request has taken the place of this one: see [`RunRequest::replace`].
+    Replaced,
 }
 
 /// A run: see [`leasehold::Run`](crate::Run).

@@ -219,6 +219,12 @@ impl Error {
         Self { lost_reason: Some(reason.name()), ..error }
     }
 
+    /// The work was done.
+    pub(crate) fn done(resource: &str, completion: Completion) -> Self {
+        let message = format!("done already: {completion}");
+        Self { completion: Some(Box::new(completion)), ..Self::new(ErrorKind::Done, message).on(resource) }
+    }
+
     /// Adds which nodes of a quorum are to blame.
     pub(crate) fn with_nodes(mut self, nodes: &[(String, Fault)]) -> Self {
         for (n, (name, fault)) in nodes.iter().enumerate() {
@@ -253,13 +259,7 @@ impl Error {
                     left.as_secs_f64()
                 ),
             ),
-            Failure::Done(completion) => {
-                let completion = Completion::shown(&completion);
-                Self {
-                    completion: Some(Box::new(completion.clone())),
-                    ..Self::new(ErrorKind::Done, format!("done already: {completion}"))
-                }
-            }
+            Failure::Done(completion) => Self::done(resource, Completion::shown(&completion)),
             Failure::CompletionsInDoubt => Self::new(
                 ErrorKind::StoreUnavailable,
                 "nodes of the quorum have lost their data within 7 days, perhaps with the completion of this work, and \

@@ -244,7 +244,7 @@ pub(crate) async fn agree(client: &Client, size: &Size, held: &[Lease]) -> Resul
             Once::Run(run) => run.release_by(client.caller).await?,
             Once::Done(_) => {}
             // Attempts at it are not counted.
-            Once::Running(_) | Once::Later(_) => break,
+            Once::Running(_) | Once::Later(_) | Once::Replaced => break,
         }
     }
     if let Shown::Settled { completion, .. } = look(client, size, None).await? {

@@ -88,9 +88,10 @@ function completed({ kind, result, unsettled, began, ...completion }) {
 }
 
 /** The reason why there is nothing to do. */
-function skipped({ completion, attempts, holder }) {
+function skipped({ completion, attempts, holder, replaced }) {
   if (completion) return { ran: false, reason: "done", ...completed(completion) };
   if (attempts) return { ran: false, reason: "later", attempts };
+  if (replaced) return { ran: false, reason: "replaced" };
   return { ran: false, reason: "running", holder: holder ?? null };
 }
 

@@ -28,6 +28,13 @@ export interface OnceOptions extends OccurrenceOptions, AttemptOptions, Omit<Loc
    * week, such as "0 2 * * 1-5". The occurrence is the latest one until now, so a process that comes late does it.
    */
   cron?: string | undefined;
+  /**
+   * Takes the run over from its runner, for work that only the newest call has right. Its lease is lost, with the reason `"revoked"`. The call
+   * waits until its holder has let go, or the lease has run out; of several calls that wait the newest runs, and the others are answered
+   * {@link Replaced}. `wait` is the longest wait, by default without limit. Work that was done before is not done again, unless with
+   * `evenIfDone`. Not with `maxAttempts`, `watchHolder` and a wait of 0. Default `false`.
+   */
+  replace?: boolean | undefined;
 }
 
 /** Somebody else is at it, who may still fail. */
@@ -40,11 +47,19 @@ export interface RunningElsewhere {
   holder: LockInfo | null;
 }
 
+/** A newer call with {@link OnceOptions.replace} has taken the place of this one. */
+export interface Replaced {
+  /** It was not done now. */
+  ran: false;
+  /** A newer call does it. */
+  reason: "replaced";
+}
+
 /** The answer of {@link Client.once}. */
-export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater;
+export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater | Replaced;
 
 /** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
-export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater));
+export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater | Replaced));
 
 /** The state of one occurrence of a job. It is out of date when it arrives. */
 export interface RunInfo {

@@ -52,6 +52,7 @@ const NATIVE_RUN = /** @type {const} */ ({
   at: "text",
   tz: "text",
   cron: "text",
+  replace: "true or false",
   maxAttempts: "number",
   retryAfter: LENGTH,
   watchHolder: NATIVE.watchHolder,

@@ -52,6 +52,8 @@ pub struct RunOptions {
     pub trust_quorum: Option<bool>,
     /// See `RunRequest::even_if_done`.
     pub even_if_done: Option<bool>,
+    /// See `RunRequest::replace`.
+    pub replace: Option<bool>,
     /// See `RunRequest::max_attempts`.
     pub max_attempts: Option<f64>,
     /// See `RunRequest::retry_after`.
@@ -100,6 +102,9 @@ impl RunOptions {
         }
         if self.even_if_done == Some(true) {
             request = request.even_if_done();
+        }
+        if self.replace == Some(true) {
+            request = request.replace();
         }
         if let Some(max) = self.max_attempts {
             // A larger number is not reached either.
@@ -189,6 +194,8 @@ pub struct Skipped {
     pub attempts: Option<Attempts>,
     /// The holder, as far as the store shows it.
     pub holder: Option<LockInfo>,
+    /// A newer call has taken the place of this one.
+    pub replaced: bool,
 }
 
 /// The state of one occurrence of a job.
@@ -277,6 +284,7 @@ pub(crate) fn begun(once: Once) -> Outcome {
         }
         Once::Running(holder) => Outcome::Skipped(Skipped { holder: holder.map(Into::into), ..Skipped::default() }),
         Once::Later(attempts) => Outcome::Skipped(Skipped { attempts: Some(attempts.into()), ..Skipped::default() }),
+        Once::Replaced => Outcome::Skipped(Skipped { replaced: true, ..Skipped::default() }),
         _ => Outcome::Skipped(Skipped::default()),
     }
 }

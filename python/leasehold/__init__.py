@@ -61,7 +61,7 @@ from leasehold._permits import LockAny, RwLock, Semaphore
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from leasehold._results import NoResult
-    from leasehold._runs import AlreadyDone, Attempts, Completion, Ran, RetryLater, RunInfo, RunningElsewhere
+    from leasehold._runs import AlreadyDone, Attempts, Completion, Ran, Replaced, RetryLater, RunInfo, RunningElsewhere
     from leasehold._watch import Change
 
 __all__ = [
@@ -95,6 +95,7 @@ __all__ = [
     "Ran",
     "ReleaseIfOutcome",
     "ResultNotKeptError",
+    "Replaced",
     "RetryLater",
     "RevokeOutcome",
     "Run",
@@ -122,6 +123,7 @@ if not TYPE_CHECKING:
         "Completion": "_runs",
         "NoResult": "_results",
         "Ran": "_runs",
+        "Replaced": "_runs",
         "RetryLater": "_runs",
         "RunInfo": "_runs",
         "RunningElsewhere": "_runs",

@@ -217,6 +217,10 @@ class Client(SyncOnly):
         ttl, owner, data, lock_delay, max_hold, renew_every, renew: see :meth:`acquire`.
         trust_quorum: an operator's word that no completion was lost, for a quorum whose nodes have lost their data.
         even_if_done: run although a completion stands, which the end of the body replaces; for a repair by hand.
+        replace: True to take the run over from its runner, whose lease is then lost with the reason "revoked". The call waits until that one
+            has let go, or its lease has run out; of several calls that wait the newest runs, and the others get :class:`Replaced`.
+            ``wait`` is the longest wait; by default there is none. Work that was done before is not done again, unless with
+            even_if_done.
         watch_holder: True to find out whether the runner lives, however short the wait is: see :meth:`acquire`.
         max_attempts: how often the work may be begun: each attempt counts, also one whose process dies. After that, entering raises
             :class:`GivenUpError`, with why the last one failed, until somebody forgets the run. Attempts are remembered for as long

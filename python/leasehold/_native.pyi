@@ -149,6 +149,7 @@ class Client:
         renew: bool = True,
         trust_quorum: bool = False,
         even_if_done: bool = False,
+        replace: bool = False,
         watch_holder: bool = False,
         max_attempts: int | None = None,
         retry_after: Seconds | None = None,

@@ -221,6 +221,7 @@ def running(
     renew: bool = True,
     trust_quorum: bool = False,
     even_if_done: bool = False,
+    replace: bool = False,
     watch_holder: bool = False,
     max_attempts: int | None = None,
     retry_after: Seconds | None = None,

@@ -95,6 +95,13 @@ class RetryLater(RunningElsewhere):
 
 
 @dataclass(frozen=True)
+class Replaced(RunningElsewhere):
+    """A newer call with ``replace`` has taken the place of this one. False, since this call did nothing."""
+
+    __module__ = "leasehold"
+
+
+@dataclass(frozen=True)
 class RunInfo:
     """The state of one occurrence of a job. It is out of date when it arrives."""
 

@@ -53,6 +53,7 @@ class OnceOptions(TypedDict, total=False):
     renew: bool
     trust_quorum: bool
     even_if_done: bool
+    replace: bool
     watch_holder: bool
     max_attempts: int | None
     retry_after: Seconds | None

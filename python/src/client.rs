@@ -299,7 +299,7 @@ impl Client {
         request::begin_acquire(py, settings.apply(py, self.0.lock(name))?, task)
     }
 
-    #[pyo3(signature = (name, *, key=None, every=None, offset=None, at=None, tz=None, cron=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, trust_quorum=false, even_if_done=false, watch_holder=false, max_attempts=None, retry_after=None))]
+    #[pyo3(signature = (name, *, key=None, every=None, offset=None, at=None, tz=None, cron=None, cooldown=None, keep=None, wait=None, ttl=None, owner=None, data=None, lock_delay=None, max_hold=None, renew_every=None, renew=true, trust_quorum=false, even_if_done=false, replace=false, watch_holder=false, max_attempts=None, retry_after=None))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn run_request(
         &self,
@@ -323,6 +323,7 @@ impl Client {
         renew: bool,
         trust_quorum: bool,
         even_if_done: bool,
+        replace: bool,
         watch_holder: bool,
         max_attempts: Option<u32>,
         retry_after: Option<Seconds>,
@@ -346,6 +347,7 @@ impl Client {
             renew,
             trust_quorum,
             even_if_done,
+            replace,
             watch_holder,
             max_attempts,
             retry_after,

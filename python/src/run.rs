@@ -39,6 +39,7 @@ pub(crate) struct Settings<'py> {
     pub(crate) renew: bool,
     pub(crate) trust_quorum: bool,
     pub(crate) even_if_done: bool,
+    pub(crate) replace: bool,
     pub(crate) watch_holder: bool,
     pub(crate) max_attempts: Option<u32>,
     pub(crate) retry_after: Option<Seconds>,
@@ -88,6 +89,9 @@ impl Settings<'_> {
         }
         if self.even_if_done {
             request = request.even_if_done();
+        }
+        if self.replace {
+            request = request.replace();
         }
         if self.watch_holder {
             request = request.watch_holder();
@@ -145,6 +149,7 @@ pub(crate) fn begun(py: Python<'_>, once: Once) -> PyResult<Bound<'_, PyAny>> {
         Once::Done(completion) => runs.getattr("AlreadyDone")?.call1(fields(py, completion)?),
         Once::Running(holder) => runs.getattr("RunningElsewhere")?.call1((holder.map(LockInfo::new),)),
         Once::Later(attempts) => runs.getattr("RetryLater")?.call1((py.None(), counted(py, &attempts)?)),
+        Once::Replaced => runs.getattr("Replaced")?.call1((py.None(),)),
         _ => runs.getattr("RunningElsewhere")?.call1((py.None(),)),
     }
 }

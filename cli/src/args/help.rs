@@ -138,6 +138,8 @@ Exit status: that of the command, or 128 + N if signal N ended it, except
        (--running-status)
    76  the lease was lost or in danger: no completion was written, and the job
        may run again (--lost-status)
+   80  with --replace: a newer start has taken the place of this one
+       (--replaced-status)
   126  the command cannot be executed; the next client may try at once
   127  the command was not found; the next client may try at once
 128+N  signal N came while waiting for the other client

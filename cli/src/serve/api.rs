@@ -93,6 +93,7 @@ struct AskedOnce {
     every_ms: Option<u64>,
     #[serde(default, deserialize_with = "whole")]
     offset_ms: Option<u64>,
+    replace: Option<bool>,
     max_attempts: Option<u32>,
     #[serde(default, deserialize_with = "whole")]
     retry_after_ms: Option<u64>,
@@ -121,6 +122,7 @@ impl AskedOnce {
         ] {
             run = given.clone().into_iter().fold(run, set);
         }
+        let run = if self.replace == Some(true) { run.replace() } else { run };
         self.max_attempts.into_iter().fold(run, RunRequest::max_attempts)
     }
 }
@@ -290,6 +292,7 @@ async fn once(State(service): Shared, Extension(caller): Extension<Caller>, requ
         Once::Done(completion) => Ok(Json(json!({ "state": "done", "completion": completion_json(&completion) }))),
         Once::Running(holder) => Ok(Json(json!({ "state": "running", "holder": holder.as_ref().map(lock_json) }))),
         Once::Later(attempts) => Ok(Json(json!({ "state": "later", "attempts": attempts_json(&attempts) }))),
+        Once::Replaced => Ok(Json(json!({ "state": "replaced" }))),
         _ => Ok(Json(json!({ "state": "running", "holder": null }))),
     }
 }

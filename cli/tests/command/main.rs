@@ -19,6 +19,7 @@ mod loss;
 mod once;
 mod once_attempts;
 mod once_output;
+mod once_replace;
 mod permits;
 #[cfg(feature = "postgres")]
 mod postgres;

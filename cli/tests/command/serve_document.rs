@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::thread;
 
 use crate::common::daemon::{Answer, Daemon, answer, posted};
 use crate::common::{Place, wait_for};
@@ -265,6 +266,22 @@ fn each_answer_is_documented_and_each_documented_answer_is_given() {
         check("post", "/v1/leases/{id}/release", daemon.post(&path, &json!({ "reason": "no disk" })));
     }
     check("get", "/v1/runs", daemon.get("/v1/runs"));
+    let replacing = || {
+        let body = json!({ "name": "newest", "key": "x", "replace": true, "wait_ms": 60_000 });
+        daemon.post("/v1/once", &body)
+    };
+    let runner = check("post", "/v1/once", replacing());
+    let is_revoked = || daemon.get("/v1/inspect?resource=newest@x").expect(200)["revoked"] == true;
+    let (older, newest) = thread::scope(|scope| {
+        let older = scope.spawn(replacing);
+        wait_for("the older one has its number", is_revoked);
+        let newest = scope.spawn(replacing);
+        let older = older.join().unwrap();
+        by_id("release", &runner);
+        (older, newest.join().unwrap())
+    });
+    assert_eq!(check("post", "/v1/once", older)["state"], "replaced");
+    assert_eq!(check("post", "/v1/once", newest)["state"], "run");
     for result in [json!([1]), json!("x".repeat(5_000))] {
         let name = format!("with {} bytes", result.to_string().len());
         let run = once(&name);

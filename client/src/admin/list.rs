@@ -277,7 +277,7 @@ impl Records {
         let counted = counted.into_iter().filter(|(name, _)| !listed.contains(name) && !self.given.contains(name));
         let counted =
             counted.map(|(name, attempts)| Record { name, holder: None, done: None, attempts: Some(attempts) });
-        let runs = found.into_iter().filter(|record| record.name.run_of_attempts().is_none());
+        let runs = found.into_iter().filter(|record| !record.name.is_beside_a_run());
         Ok(runs.chain(counted).collect())
     }
 

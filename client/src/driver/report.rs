@@ -81,8 +81,8 @@ impl Report {
                     tracing::info!(name: "lock.recovered", target: "leasehold", resource, owner, token, "lock.recovered: the reply was lost, but the record shows that the lock was granted to this client");
                 }
                 tracing::info!(name: "lock.acquired", target: "leasehold", resource, owner, token, wait_s = age_s, "lock.acquired");
-                let is_of_attempts = || lease.resource().run_of_attempts().is_some();
-                if matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended() && !is_of_attempts() {
+                let is_of_a_run = matches!(lease.purpose(), Purpose::Run { .. }) && lease.was_contended();
+                if is_of_a_run && !lease.resource().is_beside_a_run() {
                     tracing::info!(name: "run.taken_over", target: "leasehold", resource, owner, token, wait_s = age_s, "run.taken_over: the previous runner has gone without a completion");
                     metrics::run("taken_over");
                 }
@@ -94,7 +94,7 @@ impl Report {
                 let position = lease.place();
                 tracing::debug!(name: "lock.contended", target: "leasehold", resource, owner, holder, position, "lock.contended");
             }
-            Event::Failed { failure: Failure::Done(completion), .. } => {
+            Event::Failed { failure: Failure::Done(completion), .. } if !lease.resource().is_beside_a_run() => {
                 let (done_by, done_token) = (completion.owner.as_str(), completion.token.get());
                 tracing::info!(name: "run.skipped", target: "leasehold", resource, owner, done_by, done_token, wait_s = age_s, "run.skipped: the work is done");
                 metrics::run("skipped");
@@ -138,8 +138,8 @@ impl Report {
                 metrics::lost(why);
                 metrics::hold(age);
             }
-            Event::Finished { confirmed, .. } if lease.resource().run_of_attempts().is_some() => {
-                tracing::debug!(name: "run.attempts_written", target: "leasehold", resource, owner, token, confirmed, "run.attempts_written");
+            Event::Finished { confirmed, .. } if lease.resource().is_beside_a_run() => {
+                tracing::debug!(name: "run.noted", target: "leasehold", resource, owner, token, confirmed, "run.noted");
                 metrics::hold(age);
             }
             Event::Finished { confirmed: true, .. } if lease.purpose() == Purpose::Forgetting => {

@@ -124,9 +124,7 @@ impl LockRequest {
     /// [`ErrorKind::Config`] for a name or setting that cannot be.
     pub(crate) fn check(self) -> Result<(), Error> {
         Resource::new(&self.resource).map_err(|error| Error::config(error.to_string()))?;
-        let options = self.options.build().map_err(|error| Error::config(error.to_string()).on(&self.resource))?;
-        drop(options);
-        Ok(())
+        self.settings().map(drop)
     }
 
     /// See [`ffi::by_task`](crate::ffi::by_task).
@@ -139,6 +137,24 @@ impl LockRequest {
     pub(crate) fn is_held_by_caller(&self, resource: &str) -> Result<bool, Error> {
         let is_known = self.caller() == Caller::Blocking || self.task.is_some();
         Ok(is_known && self.client.driver().is_held_by(&Resource::new(resource)?, self.task))
+    }
+
+    /// The name of the lock.
+    pub(crate) fn resource(&self) -> &str {
+        &self.resource
+    }
+
+    /// Its settings.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Config`] for settings that cannot be.
+    pub(crate) fn settings(&self) -> Result<LockOptions, Error> {
+        self.options.clone().build().map_err(|error| Error::config(error.to_string()).on(&self.resource))
+    }
+
+    /// The same request under the label of another one.
+    pub(crate) fn labelled_as(self, other: &Self) -> Result<Self, Error> {
+        Ok(if other.has_owner { self.owner(other.settings()?.owner().as_str()) } else { self })
     }
 
     pub(crate) const fn client(&self) -> &Client {
@@ -266,8 +282,7 @@ impl Until {
     /// # Errors
     /// [`ErrorKind::Config`] for settings that cannot be.
     pub(crate) fn of(request: &LockRequest) -> Result<Self, Error> {
-        let options = request.options.clone().build().map_err(|error| Error::config(error.to_string()))?;
-        Ok(match options.wait() {
+        Ok(match request.settings()?.wait() {
             Wait::Forever => Self::Forever,
             Wait::Once => Self::Once,
             Wait::Watch(Duration::ZERO) => Self::Watch,

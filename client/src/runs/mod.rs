@@ -6,4 +6,5 @@ pub(crate) mod completion;
 pub(crate) mod completion_in;
 mod occurrence;
 pub(crate) mod once;
+mod replace;
 pub(crate) mod result;

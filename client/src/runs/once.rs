@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_core::config::RunOptions;
-use leasehold_core::{AttemptLimit, Attempts, Resource};
+use leasehold_core::{AttemptLimit, Attempts, Resource, Wait, check_replace};
 
 use crate::admin::inspect::listed;
 use crate::client::Client;
@@ -20,10 +20,10 @@ use crate::forward::{settings, settings_of_locks};
 use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
-use crate::runs::attempts;
 use crate::runs::completion::Completion;
 use crate::runs::occurrence::{Occurrence, Present};
 use crate::runs::result::RunResult;
+use crate::runs::{attempts, replace};
 
 /// The answer to the request for a run. Whatever else there may be one day, only with [`Once::Run`] the work is the caller's.
 #[derive(Debug)]
@@ -38,6 +38,8 @@ pub enum Once {
     Running(Option<LockInfo>),
     /// It has failed, and the pause before the [next attempt](RunRequest::retry_after) is not over.
     Later(Attempts),
+    /// A newer request has taken the place of this one: see [`RunRequest::replace`].
+    Replaced,
 }
 
 /// A run: the lease under which the work is done. All that a [`Lease`] can do, it can do as well.
@@ -163,6 +165,8 @@ pub struct RunRequest {
     occurrence: Occurrence,
     trust_quorum: bool,
     even_if_done: bool,
+    replaces: bool,
+    has_wait: bool,
     max_attempts: Option<u32>,
     retry_after: Option<Duration>,
     /// The name of the resource is set when the request is made.
@@ -199,6 +203,8 @@ impl Client {
             occurrence: Occurrence::default(),
             trust_quorum: false,
             even_if_done: false,
+            replaces: false,
+            has_wait: false,
             max_attempts: None,
             retry_after: None,
             lock,
@@ -402,7 +408,7 @@ settings! { RunRequest:
     /// How long to stand by while somebody else runs: the answer is [`Once::Done`] when that one finishes, and
     /// [`Once::Run`] with a higher token if it dies. Default 0: step aside at once.
     pub fn wait(self, wait: Duration) -> Self {
-        self.map(|lock| lock.wait(wait))
+        Self { has_wait: true, ..self }.map(|lock| lock.wait(wait))
     }
 
     /// See [`LockRequest::watch_holder`]: the answer is [`Once::Running`] if somebody who lives runs it, and [`Once::Run`] if the
@@ -415,6 +421,18 @@ settings! { RunRequest:
     /// [`RunRequest::keep`] of zero it removes the completion.
     pub fn even_if_done(self) -> Self {
         Self { even_if_done: true, ..self }
+    }
+
+    /// Takes the run over from its runner, for work that only the newest request has right. The runner is told at its next renewal that
+    /// its lease is lost, with the reason `revoked`. Nobody begins before it has let go, or its lease has run out. Of several requests that
+    /// wait the newest begins, and the others get [`Once::Replaced`]. Work that was done before the request is not done again, unless with
+    /// [`RunRequest::even_if_done`]; what the runner finishes in its last moments does not count.
+    ///
+    /// [`RunRequest::wait`] is the longest that it waits for the runner to end; by default, as long as that takes. An attempt that is asked for
+    /// again is a newer request. A thread that runs the work itself is refused, and so are `max_attempts`, `watch_holder` and a wait of
+    /// zero beside it. Costs a read, two writes and an attempt that is refused when the work begins. The name with its key has 1,017 bytes at most.
+    pub fn replace(self) -> Self {
+        Self { replaces: true, ..self }
     }
 
     /// How often the work may be begun, 1 or more. Each attempt counts, also one whose process dies; once so many have begun and none has
@@ -469,6 +487,13 @@ impl RunRequest {
         if limit.is_some() {
             resource.of_attempts().map_err(|error| Error::config(error.to_string()).on(&self.name))?;
         }
+        if self.replaces {
+            let wait = self.lock.settings()?.wait();
+            let (watches, waits) = (matches!(wait, Wait::Watch(_)), !self.has_wait || wait != Wait::Once);
+            let misfit = check_replace(limit.is_some(), watches, waits).err();
+            let misfit = misfit.or_else(|| resource.of_newest().err().map(|error| error.to_string()));
+            misfit.map_or(Ok(()), |misfit| Err(Error::config(misfit).on(&self.name)))?;
+        }
         Ok((self.lock.named(resource.as_str()).run(run), run, limit))
     }
 
@@ -510,11 +535,14 @@ impl RunRequest {
     pub(crate) async fn begin(self) -> Result<Once, Error> {
         self.doubt_lengths();
         let cooldown = self.occurrence.cooldown.map(|cooldown| (self.name.clone(), cooldown));
-        let even_if_done = self.even_if_done;
+        let (even_if_done, replaces, has_wait) = (self.even_if_done, self.replaces, self.has_wait);
         let (lock, run, limit) = self.into_lock()?;
         let client = limit.is_some().then(|| lock.client().clone());
-        match lock.acquire().await {
-            Ok(lease) => match limit.zip(client) {
+        let lock = if replaces && !has_wait { lock.wait(Duration::MAX) } else { lock };
+        let acquired = if replaces { replace::acquire(lock, run).await } else { lock.acquire().await.map(Some) };
+        match acquired {
+            Ok(None) => Ok(Once::Replaced),
+            Ok(Some(lease)) => match limit.zip(client) {
                 Some((limit, client)) => attempts::begin(lease, run, limit, client).await,
                 None if even_if_done => Ok(Once::Run(Run(lease.that_forgets_attempts()))),
                 None => Ok(Once::Run(Run(lease))),

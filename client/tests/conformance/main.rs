@@ -23,6 +23,7 @@ mod on_tables;
 mod permits;
 mod processes;
 mod queues;
+mod replace;
 mod results;
 mod revoke;
 mod runs;
@@ -421,6 +422,13 @@ macro_rules! behaviours {
             attempts::attempts_begin_anew_once_the_work_was_done
             attempts::forgetting_a_run_forgets_its_attempts
             attempts::settings_of_attempts_that_cannot_be_are_refused
+            replace::the_newest_request_replaces_the_runner
+            replace::a_runner_that_does_not_listen_is_waited_for
+            replace::an_older_request_steps_aside
+            replace::the_newest_request_always_works_if_it_asks_for_that
+            replace::requests_that_replace_one_another_take_turns
+            replace::a_runner_of_the_same_client_is_replaced_too
+            replace::what_cannot_be_replaced_is_refused
             results::the_second_caller_gets_the_first_ones_result
             results::a_run_without_a_result_shows_none
             results::a_result_that_is_too_long_is_dropped_and_the_work_counts

@@ -62,6 +62,8 @@ class OnceExecutor(ThreadPoolExecutor):  # type: ignore[misc]
         """
         if fixed := sorted({"key", "every", "offset", "at", "tz", "cron", "cooldown"} & options.keys()):
             raise ConfigError(f"the schedule of a job names its runs: leave out {', '.join(fixed)}")
+        if options.get("replace"):
+            raise ConfigError("all schedulers start a job at the same time, so each would replace the others: leave out replace")
         super().__init__(max_workers, pool_kwargs)
         self._stores = stores
         self._wait = _seconds(options.pop("wait", None), _STAND_BY)

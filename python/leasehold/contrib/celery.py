@@ -36,7 +36,7 @@ from leasehold._errors import ConfigError, LockBusyError
 from leasehold._once import requester
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._results import NoResult
-from leasehold._runs import AlreadyDone, Ran, RetryLater, RunningElsewhere
+from leasehold._runs import AlreadyDone, Ran, Replaced, RetryLater, RunningElsewhere
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
@@ -111,9 +111,9 @@ def _busy(outcome: AlreadyDone | RunningElsewhere, saves: bool) -> LockBusyError
     """Why the task has to be tried again, if it has to be."""
     if isinstance(outcome, RetryLater):
         return LockBusyError(f"it has failed, and may not be tried again yet: {outcome.attempts}")
-    if isinstance(outcome, RunningElsewhere):
+    if isinstance(outcome, RunningElsewhere) and not isinstance(outcome, Replaced):
         return LockBusyError(f"another worker is running it: {outcome.holder or 'of an unknown label'}")
-    if saves and outcome.result is NoResult.UNSETTLED:
+    if saves and isinstance(outcome, AlreadyDone) and outcome.result is NoResult.UNSETTLED:
         return LockBusyError("it is done, and a majority of the quorum does not show its result yet: ask again")
     return None
 

@@ -27,7 +27,7 @@ from django.core.management.base import CommandError
 
 from leasehold import _hints
 from leasehold._options import UNNAMED, Unnamed
-from leasehold._runs import AlreadyDone, RetryLater
+from leasehold._runs import AlreadyDone, Replaced, RetryLater
 from leasehold.contrib._clients import client_of, runs_once, shows_options
 
 TYPE_CHECKING = False
@@ -93,6 +93,9 @@ class OnceMixin:
                 return None
             print(outcome.result, file=options.get("stdout") or sys.stdout)
             return outcome.result
+        if isinstance(outcome, Replaced):
+            print(f"{name}: a newer call has taken the place of this one", file=options.get("stderr") or sys.stderr)
+            return None
         if isinstance(outcome, RetryLater):
             raise CommandError(f"{name} has failed, and may not be tried again yet: {outcome.attempts}", returncode=_TRY_LATER)
         holder = getattr(outcome, "holder", None) or "held by another client"

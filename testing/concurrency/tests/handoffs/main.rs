@@ -11,6 +11,7 @@ mod fencing;
 mod forks;
 mod releasing;
 mod renewing;
+mod replacing;
 mod reports;
 mod timer_wakeups;
 mod wakers;
