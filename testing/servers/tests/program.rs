@@ -71,6 +71,33 @@ fn webdis_finds_the_redis_of_another_process() {
 }
 
 #[test]
+fn groups_of_redis_fail_over_when_they_are_told() {
+    for (kind, order) in
+        [("cluster", "failover"), ("cluster", "switch"), ("sentinel", "failover"), ("sentinel", "switch")]
+    {
+        let (mut program, facts) = Program::start(&[kind]);
+        let says = format!("redis+{kind}://");
+        assert!(facts["url"].as_str().unwrap().starts_with(&says), "{facts}");
+        assert_eq!(program.obey(order), facts);
+        assert_eq!(program.obey("kill"), Value::Null);
+        assert!(!program.child.wait().unwrap().success());
+    }
+}
+
+#[test]
+fn a_cluster_moves_names_when_it_is_told() {
+    let (mut program, facts) = Program::start(&["cluster"]);
+    let ports: Vec<_> = facts["ports"].as_array().unwrap().iter().map(|port| port.as_u64().unwrap()).collect();
+    let node = |port: &u64| Connection::open(([127, 0, 0, 1], u16::try_from(*port).unwrap()).into()).unwrap();
+    let says = |port: &u64| node(port).command(&["GET", "a"]).unwrap().text();
+    let of_a = ports[..3].iter().find(|port| !node(port).command(&["SET", "a", "1"]).unwrap().is_error()).unwrap();
+    program.obey("move a");
+    assert!(says(of_a).starts_with("ASK "), "{}", says(of_a));
+    program.obey("moved a");
+    assert!(says(of_a).starts_with("MOVED "), "{}", says(of_a));
+}
+
+#[test]
 fn what_it_does_not_know_ends_it_with_a_reason() {
     for words in [&["consul"][..], &[], &["webdis"]] {
         let output = Command::new(env!("CARGO_BIN_EXE_leasehold-servers")).args(words).output().unwrap();

@@ -2,6 +2,11 @@
 //!
 //! The first line of output is a JSON object that says where the server is. Each line of input is an order, `kill`,
 //! `freeze`, `continue` or `restart`, and is answered with the same object as it is then. The server ends with the input.
+//!
+//! `cluster` is three masters and a replica of the first of them, `sentinel` a master and its replica under three Sentinels. Their
+//! orders are `failover`: the first master is killed, and its replica has taken over; and `switch`: it lives on as a replica of that. To a
+//! cluster, `move NAME` takes what the name has to another master, to which the old one redirects what comes, one by one until
+//! `moved NAME`.
 
 #![allow(clippy::print_stdout, reason = "what it prints is its answer")]
 
@@ -68,7 +73,8 @@ fn start(words: &[&str]) -> Server {
 #[cfg(unix)]
 mod unix {
     use leasehold_servers::objects::{self, Account, Api};
-    use leasehold_servers::{dynamodb, etcd, postgres};
+    use leasehold_servers::redis::{Cluster, Watched};
+    use leasehold_servers::{dynamodb, etcd, postgres, redis, wait_until};
     use serde_json::json;
 
     use super::Server;
@@ -97,6 +103,8 @@ mod unix {
             ["dynamodb"] => server!(dynamodb::Server::start(), stay, |server: &dynamodb::Server| {
                 json!({"url": server.endpoint(), "port": server.port()})
             }),
+            ["cluster"] => of_cluster(Cluster::start(3, 1)),
+            ["sentinel"] => of_watched(Watched::start()),
             ["dynamodb", "table"] => of_table(dynamodb::Server::shared()),
             ["azure"] => of_objects(Api::AzureBlob, objects::AZURE_KEY),
             ["s3"] => of_objects(Api::S3, ""),
@@ -139,6 +147,62 @@ mod unix {
         let url = format!("dynamodb://{table}?region={}&endpoint={}", dynamodb::REGION, server.endpoint());
         server!(server, stay, move |server: &dynamodb::Server| {
             json!({"url": url, "port": server.port(), "accessKeyId": dynamodb::ACCESS_KEY_ID})
+        })
+    }
+
+    fn of_cluster(cluster: Cluster) -> Server {
+        Box::new(move |order: Option<&str>| {
+            match order.map(|order| order.split_once(' ').unwrap_or((order, ""))) {
+                None => {}
+                Some((how @ ("failover" | "switch"), "")) => {
+                    let (master, replica) = (&cluster.nodes()[0], &cluster.nodes()[3]);
+                    master.wait_replicas_in_sync(1);
+                    if how == "failover" {
+                        master.kill();
+                        replica.must(&["CLUSTER", "FAILOVER", "TAKEOVER"]);
+                    } else {
+                        replica.must(&["CLUSTER", "FAILOVER"]);
+                    }
+                    wait_until("the replica serves", || replica.info("role").as_deref() == Some("master"));
+                }
+                Some(("move", name)) => {
+                    let to = other(&cluster, name);
+                    cluster.begin_move(name, to);
+                    cluster.move_keys(name, to);
+                }
+                Some(("moved", name)) => cluster.end_move(name, other(&cluster, name)),
+                Some(other) => panic!("{other:?} is none of failover, switch, move and moved"),
+            }
+            let ports: Vec<u16> = cluster.nodes().iter().map(redis::Server::port).collect();
+            json!({"url": cluster.url(), "ports": ports})
+        })
+    }
+
+    /// The master to which a name is moved: the first one that does not have it.
+    fn other<'a>(cluster: &'a Cluster, name: &str) -> &'a redis::Server {
+        let from = cluster.master_of(name).port();
+        let [first, second, ..] = cluster.nodes() else { panic!("a cluster of one node") };
+        if first.port() == from { second } else { first }
+    }
+
+    fn of_watched(watched: Watched) -> Server {
+        Box::new(move |order: Option<&str>| {
+            match order {
+                None => {}
+                Some("failover") => {
+                    let [master, replica] = watched.servers();
+                    master.wait_replicas_in_sync(1);
+                    master.kill();
+                    watched.wait_until_master(replica);
+                }
+                Some("switch") => {
+                    watched.servers()[0].wait_replicas_in_sync(1);
+                    watched.fail_over();
+                }
+                Some(other) => panic!("`{other}` is none of failover and switch"),
+            }
+            let servers: Vec<u16> = watched.servers().iter().map(redis::Server::port).collect();
+            json!({"url": watched.url(), "ports": watched.ports(), "servers": servers})
         })
     }
 
