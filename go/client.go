@@ -50,6 +50,9 @@ func Open(store Store, options ...ClientOption) (*Client, error) {
 		if err != nil {
 			return nil, err
 		}
+		if node.IsCluster && config.Quorum != nil {
+			return nil, configError("a Redis Cluster cannot be a node of a quorum: name single servers, or use the cluster alone")
+		}
 		nodes = append(nodes, node)
 	}
 	machine, err := start(config, nodes, set.log, set.observer)

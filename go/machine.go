@@ -35,6 +35,8 @@ type machine struct {
 	client *core.Client
 	// links are those of the nodes, in their order.
 	links []node.Link
+	// takes tells why a store cannot keep a name.
+	takes []func(name string) error
 	slots map[uint64]*slot
 	last  uint64
 	// reads take what all nodes have answered; it is closed without that when the machine has failed.
@@ -84,6 +86,9 @@ func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Obs
 		config.Nodes = append(config.Nodes, node.Config)
 		stores = append(stores, node.Store)
 		m.links = append(m.links, node.Link)
+		if node.Takes != nil {
+			m.takes = append(m.takes, node.Takes)
+		}
 		if node.World != nil {
 			m.world = *node.World
 		}
@@ -322,6 +327,11 @@ func (m *machine) send(to uint16, request core.Output) {
 func (m *machine) acquire(ctx context.Context, resource, owner string, options core.LockOptions) (*slot, error) {
 	if !utf8.ValidString(resource) || !utf8.ValidString(owner) {
 		return nil, configError("the name and the owner of a lock have to be UTF-8: %q, %q", resource, owner)
+	}
+	for _, takes := range m.takes {
+		if err := takes(resource); err != nil {
+			return nil, &Error{Kind: ErrRefused, Resource: resource, message: err.Error()}
+		}
 	}
 	var made *slot
 	waiter := &node.Waiter{Ctx: ctx}

@@ -38,10 +38,10 @@ func (r Redis) Node() (node.Node, error) {
 	return node.Node{Config: config, Store: core.StoreRedis{}, Link: redis.NewLink(place)}, nil
 }
 
-// A RedisConn carries commands to one Redis by another library; packages goredis and rueidis have one. It is closed with its client.
+// A RedisConn carries commands to a Redis by another library; packages goredis and rueidis have one. It is closed with its client.
 type RedisConn interface {
 	// Do sends commands, each once, at once and in order. It returns a reply to each in RESP 2, errors of the server included. If it
-	// fails, sent tells if any of them may have left.
+	// fails, sent tells if any of them may have left. What another server than the primary refuses to do may be sent to that one.
 	Do(ctx context.Context, commands [][][]byte) (replies []byte, sent bool, err error)
 	// Subscribe hands on what a channel tells until ctx is done. It calls ready each time the subscription stands.
 	Subscribe(ctx context.Context, channel string, ready func(), message func(payload []byte)) error
@@ -49,8 +49,17 @@ type RedisConn interface {
 	Close() error
 }
 
-// RedisOver is one Redis or Valkey, reached by another library. It has to be the primary, and no cluster.
+// A RedisClusterConn is a RedisConn to a Redis Cluster. The commands of one call are script calls, whose keys are all in one slot; they
+// go to the node that serves the first of these keys, and are sent on if it redirects.
+type RedisClusterConn interface {
+	RedisConn
+	// ToCluster does nothing: it tells that this is one.
+	ToCluster()
+}
+
+// RedisOver is one Redis or Valkey, or a Redis Cluster, reached by another library. It has to be the primary: Sentinels may name it.
 type RedisOver struct {
+	// Conn is a [RedisClusterConn] for a cluster. A name with a } cannot be locked there, unless it has a hash tag.
 	Conn RedisConn
 	// Durable: in a quorum, a restart alone loses no acknowledged write.
 	Durable bool
@@ -62,7 +71,17 @@ func (r RedisOver) Node() (node.Node, error) {
 		return node.Node{}, configError("RedisOver has no Conn: package goredis makes one of a client of go-redis, package rueidis one of the options of rueidis")
 	}
 	config := core.NodeConfig{Poll: core.PollAcquire, Watch: true, Durability: durability(r.Durable)}
-	return node.Node{Config: config, Store: core.StoreRedis{}, Link: redis.NewOver(r.Conn)}, nil
+	_, isCluster := r.Conn.(RedisClusterConn)
+	if isCluster {
+		// Otherwise one call renews names of several slots.
+		one := uint32(1)
+		config.Batch = &one
+	}
+	made := node.Node{Config: config, Store: core.StoreRedis{}, Link: redis.NewOver(r.Conn, isCluster)}
+	if isCluster {
+		made.Takes, made.IsCluster = redis.InOneSlot, true
+	}
+	return made, nil
 }
 
 // Postgres is a table in a PostgreSQL, which `leasehold store create` makes: docs/postgres.md. Waiters poll, and stand in no queue.

@@ -35,35 +35,61 @@ func parts(t *testing.T, text string) ([]string, url.Values) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.Split(strings.Trim(path.Join(at.Host, at.Path), "/"), "/"), at.Query()
+	return named(at), at.Query()
+}
+
+func named(at *url.URL) []string {
+	return strings.Split(strings.Trim(path.Join(at.Host, at.Path), "/"), "/")
+}
+
+// storeAt is a store that servers of tests name by a url of other languages.
+func storeAt(text string) (leasehold.Store, error) {
+	at, err := url.Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	names, given := named(at), at.Query()
+	switch at.Scheme {
+	case "redis":
+		return leasehold.Redis{URL: text}, nil
+	case "etcd":
+		return leasehold.Etcd{URL: "http://" + at.Host}, nil
+	case "dynamodb":
+		return leasehold.DynamoDB{
+			Table: names[0], Region: given.Get("region"), Endpoint: given.Get("endpoint"),
+			// That of the servers: each key has tables of its own.
+			Credentials: keys("leaseholdrig"),
+		}, nil
+	case "s3":
+		return leasehold.S3{
+			Bucket: names[0], Prefix: names[1] + "/", Region: given.Get("region"), Endpoint: given.Get("endpoint"),
+			Credentials: keys("anybody"),
+		}, nil
+	}
+	return nil, fmt.Errorf("no store for %s", at.Scheme)
+}
+
+// started is a store on a server of this kind.
+func started(t *testing.T, kind ...string) leasehold.Store {
+	t.Helper()
+	store, err := storeAt(testserver.Start(t, kind...)["url"].(string))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return store
 }
 
 func TestEveryStoreBehaves(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T) leasehold.Store{
-		"Redis":             func(t *testing.T) leasehold.Store { return leasehold.Redis{URL: testserver.StartRedis(t).URL} },
+		"Redis":             func(t *testing.T) leasehold.Store { return started(t, "redis") },
 		"a quorum of Redis": quorumOfRedis,
-		"DynamoDB": func(t *testing.T) leasehold.Store {
-			facts := testserver.Start(t, "dynamodb", "table")
-			names, given := parts(t, facts["url"].(string))
-			return leasehold.DynamoDB{
-				Table: names[0], Region: given.Get("region"), Endpoint: given.Get("endpoint"),
-				Credentials: keys(facts["accessKeyId"].(string)),
-			}
-		},
-		"etcd": func(t *testing.T) leasehold.Store {
-			return leasehold.Etcd{URL: overHTTP(testserver.Start(t, "etcd"))}
-		},
+		"DynamoDB":          func(t *testing.T) leasehold.Store { return started(t, "dynamodb", "table") },
+		"etcd":              func(t *testing.T) leasehold.Store { return started(t, "etcd") },
 		"etcd with a login": func(t *testing.T) leasehold.Store {
 			facts := testserver.Start(t, "etcd", "root", "s3cret")
 			return leasehold.Etcd{URL: overHTTP(facts), User: "root", Password: "s3cret"}
 		},
-		"S3": func(t *testing.T) leasehold.Store {
-			names, given := parts(t, testserver.Start(t, "s3")["url"].(string))
-			return leasehold.S3{
-				Bucket: names[0], Prefix: names[1] + "/", Region: given.Get("region"), Endpoint: given.Get("endpoint"),
-				Credentials: keys("anybody"),
-			}
-		},
+		"S3": func(t *testing.T) leasehold.Store { return started(t, "s3") },
 		"Azure Blob Storage": func(t *testing.T) leasehold.Store {
 			facts := testserver.Start(t, "azure")
 			names, given := parts(t, facts["url"].(string))
@@ -161,17 +187,19 @@ func TestStoresThatMakeNoSenseAreNamed(t *testing.T) {
 	redis := leasehold.Redis{URL: "redis://127.0.0.1:1"}
 	const id = "00112233445566778899aabbccddeeff"
 	for want, store := range map[string]leasehold.Store{
-		"has no DB":               leasehold.Postgres{},
-		"has no Conn":             leasehold.RedisOver{},
-		"32 hexadecimal digits":   leasehold.Quorum{ID: "quorum", Nodes: []leasehold.Store{redis, redis}},
-		"at least two nodes":      leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis}},
-		"cannot be a node":        leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, leasehold.Quorum{}}},
-		"max ttl: -1s is not":     leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, redis}, MaxTTL: -time.Second},
-		"https:// or http://":     leasehold.Etcd{URL: "etcd://host"},
-		"the region is not":       leasehold.S3{Bucket: "locks", Endpoint: "https://host"},
-		"everybody on the":        leasehold.DynamoDB{Table: "locks", Region: "eu-west-1", Endpoint: "http://host.example"},
-		"name of a bucket":        leasehold.GoogleStorage{Bucket: "a/b"},
-		"not supported in Go yet": leasehold.Redis{URL: "redis+cluster://host"},
+		"has no DB":             leasehold.Postgres{},
+		"has no Conn":           leasehold.RedisOver{},
+		"32 hexadecimal digits": leasehold.Quorum{ID: "quorum", Nodes: []leasehold.Store{redis, redis}},
+		"at least two nodes":    leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis}},
+		"cannot be a node":      leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, leasehold.Quorum{}}},
+		"max ttl: -1s is not":   leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, redis}, MaxTTL: -time.Second},
+		"https:// or http://":   leasehold.Etcd{URL: "etcd://host"},
+		"the region is not":     leasehold.S3{Bucket: "locks", Endpoint: "https://host"},
+		"everybody on the":      leasehold.DynamoDB{Table: "locks", Region: "eu-west-1", Endpoint: "http://host.example"},
+		"name of a bucket":      leasehold.GoogleStorage{Bucket: "a/b"},
+		"package goredis or":    leasehold.Redis{URL: "redis+cluster://host"},
+		"redis+sentinel is":     leasehold.Redis{URL: "redis+sentinel://host/main"},
+		"a node of a quorum":    leasehold.Quorum{ID: id, Nodes: []leasehold.Store{redis, leasehold.RedisOver{Conn: aCluster{}}}},
 	} {
 		_, err := leasehold.Open(store)
 		if !errors.Is(err, leasehold.ErrConfig) || !strings.Contains(err.Error(), want) {
@@ -179,6 +207,11 @@ func TestStoresThatMakeNoSenseAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// aCluster is one that nobody asks anything.
+type aCluster struct{ leasehold.RedisConn }
+
+func (aCluster) ToCluster() {}
 
 // nothing is a driver without a database.
 type nothing struct{}

@@ -1,6 +1,8 @@
 // Package rueidis reaches a Redis by github.com/redis/rueidis: with its options, its dialer and its TLS.
 //
 //	client, err := leasehold.Open(leasehold.RedisOver{Conn: rueidis.With(option)})
+//
+// With Sentinels, the option has their addresses, and Sentinel.MasterSet. For a Redis Cluster there is [WithCluster].
 package rueidis
 
 import (
@@ -23,6 +25,8 @@ const pause = 100 * time.Millisecond
 // conn is a client of rueidis that repeats nothing. It connects when it is first used.
 type conn struct {
 	option rueidis.ClientOption
+	// isCluster: commands go by their keys.
+	isCluster bool
 
 	mu     sync.Mutex
 	client rueidis.Client
@@ -33,13 +37,36 @@ type conn struct {
 }
 
 // With makes a connection with the options of a client. It is one of its own, since a client of rueidis sends failed commands again,
-// which is for the protocol to decide. The option has one address, that of the primary.
+// which is for the protocol to decide. The option has one address, that of the primary, or those of Sentinels and the name of their
+// master.
 func With(option rueidis.ClientOption) leasehold.RedisConn {
+	option = once(option)
+	// Sentinels count before that.
+	option.ForceSingleClient = true
+	return &conn{option: option}
+}
+
+// WithCluster makes a connection to a Redis Cluster with the options of a client: the addresses of some of its nodes. It is one of its
+// own, as that of [With] is.
+func WithCluster(option rueidis.ClientOption) leasehold.RedisClusterConn {
+	return &clusterConn{conn{option: once(option), isCluster: true}}
+}
+
+// clusterConn is a connection to a cluster.
+type clusterConn struct{ conn }
+
+// ToCluster tells that this is one.
+func (*clusterConn) ToCluster() {}
+
+// once are options by which everything is sent once, and to the primary.
+func once(option rueidis.ClientOption) rueidis.ClientOption {
 	option.DisableRetry = true
 	option.DisableCache = true
 	option.AlwaysRESP2 = true
-	option.ForceSingleClient = true
-	return &conn{option: option}
+	option.SendToReplicas, option.ReadNodeSelector, option.ReplicaOnly, option.Standalone.ReplicaAddress = nil, nil, false, nil
+	//lint:ignore SA1019 programs may still set it
+	option.ReplicaSelector = nil
+	return option
 }
 
 // connected is the client. Making it waits for the server, for as long as the dialer of the options does, or until the context is done.
@@ -115,7 +142,7 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 		for j, word := range command {
 			words[j] = string(word)
 		}
-		made[i] = client.B().Arbitrary(words...).Build()
+		made[i] = c.command(client, words)
 	}
 	var replies []byte
 	for _, result := range client.DoMulti(ctx, made...) {
@@ -132,10 +159,19 @@ func (c *conn) Do(ctx context.Context, commands [][][]byte) ([]byte, bool, error
 	return replies, true, nil
 }
 
+// command is one that goes to the node of its first key, if it is a script call to a cluster. More keys would not be allowed to be in
+// other slots, which is for the server to say.
+func (c *conn) command(client rueidis.Client, words []string) rueidis.Completed {
+	if !c.isCluster || len(words) < 4 || words[2] == "0" {
+		return client.B().Arbitrary(words...).Build()
+	}
+	return client.B().Arbitrary(words[:3]...).Keys(words[3]).Args(words[4:]...).Build()
+}
+
 // notSent: there was no connection to send anything on.
 func notSent(err error) bool {
 	var dial *net.OpError
-	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rueidis.ErrClosing)
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, rueidis.ErrClosing) || errors.Is(err, rueidis.ErrNoSlot)
 }
 
 // asSent is an error as Redis has sent it: rueidis leaves out ERR, the most common code.

@@ -14,6 +14,10 @@ type Node struct {
 	Config core.NodeConfig
 	Store  core.Store
 	Link   Link
+	// Takes tells why a name cannot be locked in it; nil where all can.
+	Takes func(name string) error
+	// IsCluster: what it would have to remember as a node of a quorum has no place in it.
+	IsCluster bool
 	// World is that of a test; nil otherwise.
 	World *World
 }

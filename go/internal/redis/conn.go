@@ -138,10 +138,14 @@ func (p Place) login(w *wire) error {
 
 // role fails for a server that must not keep locks.
 func role(reply []byte) error {
-	if said := texts(reply); len(said) > 0 && string(said[0]) != "master" {
-		return fmt.Errorf("this server is a %s: name the master in the store url", said[0])
+	said := texts(reply)
+	switch {
+	case len(said) == 0 || string(said[0]) == "master":
+		return nil
+	case string(said[0]) == "sentinel":
+		return errors.New("this server is a Sentinel: name the master in the store url, or ask Sentinels for it by package goredis or rueidis")
 	}
-	return nil
+	return fmt.Errorf("this server is a %s: name the master in the store url", said[0])
 }
 
 // request was written, and its replies are missing.

@@ -1,12 +1,19 @@
 package redis
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"slices"
+	"strings"
 	"sync"
 
 	"code.invalid/leasehold/go/internal/core"
 	"code.invalid/leasehold/go/internal/node"
 )
+
+// moved begins the reply of a node that does not serve a slot any more, and again that of a cluster in which that will pass.
+var moved, again = []byte("-MOVED "), []byte("-TRYAGAIN ")
 
 // Conn is the connection of another library; leasehold.RedisConn says more.
 type Conn interface {
@@ -17,8 +24,10 @@ type Conn interface {
 
 // Over is a link over the connection of another library.
 type Over struct {
-	conn   Conn
-	events node.Events
+	conn Conn
+	// isCluster: it leads to a Redis Cluster.
+	isCluster bool
+	events    node.Events
 	// ctx ends with the link.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -29,9 +38,23 @@ type Over struct {
 }
 
 // NewOver makes a link that is not open yet.
-func NewOver(conn Conn) *Over {
+func NewOver(conn Conn, isCluster bool) *Over {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &Over{conn: conn, ctx: ctx, cancel: cancel, heard: map[string]context.CancelFunc{}}
+	return &Over{conn: conn, isCluster: isCluster, ctx: ctx, cancel: cancel, heard: map[string]context.CancelFunc{}}
+}
+
+// InOneSlot fails for a name whose keys a cluster would have in different slots, as the protocol writes them: it puts braces around a
+// name without a hash tag, and they are none where the name has a closing one.
+func InOneSlot(name string) error {
+	if !strings.Contains(name, "}") {
+		return nil
+	}
+	if _, rest, opened := strings.Cut(name, "{"); opened {
+		if tag, _, closed := strings.Cut(rest, "}"); closed && tag != "" {
+			return nil
+		}
+	}
+	return errors.New("this name cannot be locked on a Redis Cluster: it has a } but no hash tag, as {a} is; choose another one")
 }
 
 // Open tells where answers go.
@@ -65,6 +88,10 @@ func (o *Over) perform(request core.RedisCommands) core.Response {
 	replies, sent, err := o.conn.Do(ctx, commands)
 	switch {
 	case err == nil:
+		if o.isCluster && bytes.HasPrefix(replies, moved) {
+			// To a single server that is the end. Here the slot has moved again, or nobody knows its new master yet.
+			replies = slices.Concat(again, replies[1:])
+		}
 		return core.ResponseRedisReplies{Replies: replies}
 	case !sent:
 		fault := faultOf(err)

@@ -61,7 +61,7 @@ func Parse(text string) (Place, error) {
 		}
 		place.network, place.address = "unix", at.Path
 	case "redis+cluster", "rediss+cluster", "redis+sentinel", "rediss+sentinel":
-		return Place{}, fmt.Errorf("%s is not supported in Go yet; %s", at.Scheme, form)
+		return Place{}, fmt.Errorf("%s is reached by another library in Go: open leasehold.RedisOver with a connection of package goredis or rueidis, as docs/start-go.md shows", at.Scheme)
 	default:
 		return Place{}, errors.New("this kind of store is not supported in Go yet; " + form)
 	}
