@@ -14,20 +14,17 @@ import (
 	"time"
 
 	leasehold "code.invalid/leasehold/go"
+	"code.invalid/leasehold/go/internal/stopped"
 	"code.invalid/leasehold/go/internal/testserver"
 )
 
-// holder is the variable with which a test starts this program again, as a process that holds a lock.
-const holder = "LEASEHOLD_TEST_HOLDER"
-
-// runner is the same for a process that has begun the work of a run.
+// runner is the variable with which a test starts this program again, as a process that has begun the work of a run.
 const runner = "LEASEHOLD_TEST_RUNNER"
 
 const shortTTL = 500 * time.Millisecond
 
 func TestMain(m *testing.M) {
-	if url := os.Getenv(holder); url != "" {
-		hold(url)
+	if stopped.Hold(storeAt) {
 		return
 	}
 	if url := os.Getenv(runner); url != "" {
@@ -35,21 +32,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-// hold holds a lock until its lease ends, and tells why.
-func hold(url string) {
-	client, err := leasehold.Connect(url)
-	if err != nil {
-		panic(err)
-	}
-	lease, err := client.Lock(context.Background(), "stopped", leasehold.TTL(shortTTL))
-	if err != nil {
-		panic(err)
-	}
-	fmt.Println(lease.Token())
-	<-lease.Context().Done()
-	fmt.Println(context.Cause(lease.Context()).(*leasehold.Error).Reason, lease.Check(0) == nil)
 }
 
 // work begins the work of a run, and never ends it.
@@ -65,57 +47,18 @@ func work(url string) {
 	panic(err)
 }
 
-func TestAProcessThatWasStoppedFindsItsLeaseLost(t *testing.T) {
-	redis := testserver.StartRedis(t)
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), holder+"="+redis.URL)
-	child.Stderr = os.Stderr
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+func TestProcessesThatAreStoppedOrKilledLoseTheirLocks(t *testing.T) {
+	for name, start := range map[string]func(t *testing.T) string{
+		"Redis":    func(t *testing.T) string { return testserver.StartRedis(t).URL },
+		"DynamoDB": func(t *testing.T) string { return testserver.Start(t, "dynamodb", "table")["url"].(string) },
+		"etcd":     func(t *testing.T) string { return testserver.Start(t, "etcd")["url"].(string) },
+		"S3":       func(t *testing.T) string { return testserver.Start(t, "s3")["url"].(string) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			stopped.Run(t, start(t), storeAt)
+		})
 	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	defer child.Process.Kill()
-	said := bufio.NewScanner(output)
-	said.Scan()
-	first := said.Text()
-
-	signal(t, child, syscall.SIGSTOP)
-	// The lock is free when the lease of the stopped holder is over.
-	lease := lock(t, connect(t, redis.URL), "stopped", leasehold.TTL(30*time.Second))
-	if second := fmt.Sprint(lease.Token()); second <= first {
-		t.Errorf("token %s after %s", second, first)
-	}
-	signal(t, child, syscall.SIGCONT)
-	said.Scan()
-	if text := said.Text(); text != "expired false" && text != "taken_over false" {
-		t.Errorf("the holder says %q", text)
-	}
-	if err := child.Wait(); err != nil {
-		t.Error(err)
-	}
-	if err := lease.Check(0); err != nil {
-		t.Error(err)
-	}
-}
-
-func TestTheLockOfAProcessThatWasKilledIsFreeAfterItsTTL(t *testing.T) {
-	redis := testserver.StartRedis(t)
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), holder+"="+redis.URL)
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	bufio.NewScanner(output).Scan()
-	signal(t, child, syscall.SIGKILL)
-	_ = child.Wait()
-	lock(t, connect(t, redis.URL), "stopped")
 }
 
 func TestAnAttemptOfAProcessThatWasKilledCounts(t *testing.T) {
@@ -134,7 +77,9 @@ func TestAnAttemptOfAProcessThatWasKilledCounts(t *testing.T) {
 	if said.Scan(); said.Text() != "1" {
 		t.Errorf("it is attempt %s", said.Text())
 	}
-	signal(t, child, syscall.SIGKILL)
+	if err := child.Process.Signal(syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	_ = child.Wait()
 	client := connect(t, redis.URL)
 	options := []leasehold.OnceOption{leasehold.MaxAttempts(2), leasehold.Wait(20 * time.Second)}
@@ -158,12 +103,5 @@ func TestAnAttemptOfAProcessThatWasKilledCounts(t *testing.T) {
 	outcome, err := client.Once(t.Context(), "deadly", "1", func(context.Context, *leasehold.Run) error { return nil }, options...)
 	if err != nil || !outcome.Ran {
 		t.Errorf("%+v, %v", outcome, err)
-	}
-}
-
-func signal(t *testing.T, child *exec.Cmd, which syscall.Signal) {
-	t.Helper()
-	if err := child.Process.Signal(which); err != nil {
-		t.Fatal(err)
 	}
 }
