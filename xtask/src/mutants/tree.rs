@@ -11,7 +11,7 @@ use super::patch::Patch;
 use crate::run::{self, Failure, Result};
 
 /// The part of the workspace that the packages below need.
-const COPIED: [&str; 9] = [
+const COPIED: [&str; 10] = [
     "Cargo.toml",
     "Cargo.lock",
     "wit",
@@ -19,6 +19,7 @@ const COPIED: [&str; 9] = [
     "testing/sim",
     "testing/servers",
     "testing/concurrency",
+    "client/Cargo.toml",
     "client/src",
     "client/fence/src",
 ];
@@ -233,6 +234,38 @@ mod tests {
         command.args(["-c", "ulimit -t; echo $SAID"]).env("SAID", "well");
         let said = limited(&command).output().expect("there is a shell").stdout;
         assert_eq!(String::from_utf8_lossy(&said), format!("{PROCESSOR}\nwell\n"));
+    }
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("it is a folder") {
+            let path = entry.expect("it can be read").path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    #[test]
+    fn what_sources_include_is_copied_too() {
+        let (mut files, mut missing) = (Vec::new(), Vec::new());
+        let folders = COPIED.iter().map(|name| run::root().join(name)).filter(|path| path.is_dir());
+        folders.for_each(|folder| sources(&folder, &mut files));
+        for file in files {
+            let text = fs::read_to_string(&file).expect("it is UTF-8");
+            for (_, rest) in text.match_indices("include_str!(\"").map(|(at, found)| text.split_at(at + found.len())) {
+                let included = rest.split('"').next().unwrap_or_default();
+                let path = file.parent().expect("it lies in a folder").join(included).canonicalize();
+                let path = path.unwrap_or_else(|error| panic!("{included} in {}: {error}", file.display()));
+                // Pages are included where docs are tested, which is not done here.
+                let is_there = |name: &&str| path.starts_with(run::root().join(name));
+                if !COPIED.iter().any(|name| is_there(&name)) && !is_there(&"docs") {
+                    missing.push(format!("{included} in {}", file.display()));
+                }
+            }
+        }
+        assert!(missing.is_empty(), "{missing:?}");
     }
 
     #[test]
