@@ -57,9 +57,9 @@ function decider(client, given, bodyOf) {
       const begun = await client.beginRun(name, { key: occurrence, keep, ttl, data: Buffer.from(print) });
       if (begun.run !== null) return { run: begun.run, print, ttl };
       if (begun.reason !== "running" || begun.holder?.data) return { answer: other(begun, print) };
-      // A client does not ask the store while it holds the lock itself.
-      const { holder } = await client.inspectRun(name, occurrence);
-      return { answer: other({ ...begun, holder }, print) };
+      // A client does not ask the store while it holds the lock itself, or asks for another request already.
+      const { holder, done } = await client.inspectRun(name, occurrence);
+      return { answer: other(done === null ? { ...begun, holder } : { reason: "done", ...done }, print) };
     } catch (error) {
       if (error instanceof StoreUnavailableError) return { answer: uncertain() };
       throw error;

@@ -219,6 +219,16 @@ test("a request that comes meanwhile is told so", async (t) => {
   assert.deepEqual([(await first).text, (await other.ask("/slow")).text, calls.length + other.calls.length], ["slow", "slow", 1]);
 });
 
+test("requests that come at once after it was done all get the response", async (t) => {
+  const url = sqlite(t);
+  const [one, two] = [await shop(t, url), await shop(t, url)];
+  await one.ask();
+  for (const { ask } of [one, two]) {
+    const answers = await Promise.all([...Array.from({ length: 20 }, () => ask()), ask("/charge", { body: { eur: 10 } })]);
+    assert.deepEqual(answers.map(({ status }) => status), [...Array(20).fill(201), 422]);
+  }
+});
+
 test("a lost lease is not answered with success", async (t) => {
   const { ask, client, slow } = await shop(t, sqlite(t));
   const first = ask("/slow");

@@ -222,6 +222,18 @@ def test_a_request_that_comes_meanwhile_is_told_so(store: str) -> None:
     asyncio.run(body())
 
 
+def test_requests_that_come_at_once_after_it_was_done_all_get_the_response(store: str) -> None:
+    async def body() -> None:
+        async with await aio.connect(store) as one, await aio.connect(store) as two:
+            apps = [IdempotencyMiddleware(_created, client, principal=lambda scope: "") for client in (one, two)]
+            first = await asked(apps[0])
+            for app in apps:
+                answers = await asyncio.gather(*(asked(app) for _ in range(20)), asked(app, b"10 EUR"))
+                assert [status for status, _, _ in answers] == [first[0]] * 20 + [422]
+
+    asyncio.run(body())
+
+
 def test_a_lost_lease_is_not_answered_with_success(store: str) -> None:
     async def body() -> None:
         async with await aio.connect(store) as client, await aio.connect(store) as rival:

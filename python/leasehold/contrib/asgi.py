@@ -24,7 +24,7 @@ from leasehold import _hints
 from leasehold._errors import LeaseholdError, ResultNotKeptError, StoreUnavailableError
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._results import NoResult
-from leasehold._runs import AlreadyDone, RunningElsewhere
+from leasehold._runs import Completion, RunningElsewhere
 
 if TYPE_CHECKING:
     from leasehold._types import Seconds, Stores
@@ -118,10 +118,11 @@ class IdempotencyMiddleware:
         once = client.once(**occurrence, **self._options, data=fingerprint.encode())
         try:
             run = await once.__aenter__()
-            outcome = once.outcome
+            outcome: Completion | RunningElsewhere | None = once.outcome
             if isinstance(outcome, RunningElsewhere) and (outcome.holder is None or outcome.holder.data is None):
-                # A client does not ask the store while it holds the lock itself.
-                outcome = RunningElsewhere((await client.inspect_run(**occurrence)).holder)
+                # A client does not ask the store while it holds the lock itself, or asks for another request already.
+                seen = await client.inspect_run(**occurrence)
+                outcome = seen.done or RunningElsewhere(seen.holder)
         except StoreUnavailableError:
             await _uncertain(send)
             return
@@ -214,7 +215,7 @@ async def _uncertain(send: Send) -> None:
 async def _other(outcome: Any, fingerprint: str, send: Send) -> None:
     """Answers a request whose work another one has done, or does."""
     differs = "this Idempotency-Key was used for another request: use a new key for each operation"
-    if isinstance(outcome, AlreadyDone):
+    if isinstance(outcome, Completion):
         kept = None if outcome.result is NoResult.UNSETTLED else _read(outcome.result)
         if outcome.result is NoResult.UNSETTLED:
             await _problem(send, 409, "this was done, and the response is not settled yet: ask again", retry=True)
