@@ -24,6 +24,7 @@ struct Key {
     lost: u64,
     given_up: u64,
     missing: u64,
+    unavailable: u64,
 }
 
 /// The keys by what became of them.
@@ -50,6 +51,8 @@ pub struct Counts {
     pub given_up_early: u64,
     /// Answers that work is done, without its result.
     pub missing: u64,
+    /// Answers that the store cannot be reached.
+    pub unavailable: u64,
     /// Keys with a completion in the store.
     pub marked: u64,
     pub kills: u64,
@@ -89,6 +92,7 @@ impl Board {
             "lost" => key.lost += 1,
             "given_up" => key.given_up += 1,
             "missing" => key.missing += 1,
+            "unavailable" => key.unavailable += 1,
             "skipped" | "failing" => {}
             _ => self.faults.push(line.to_owned()),
         }
@@ -112,6 +116,7 @@ impl Board {
             given_up: many(|key| key.given_up > 0 && key.finished == 0),
             given_up_early: many(|key| key.given_up > 0 && key.begun < u64::from(MOST_ATTEMPTS)),
             missing: sum(|key| key.missing),
+            unavailable: sum(|key| key.unavailable),
             marked: 0,
             kills: self.kills,
             stops: self.stops,
@@ -138,7 +143,10 @@ impl Counts {
 
     /// Tells why these cannot be of runs: a key that is not done, or that was finished twice.
     pub fn broken(&self) -> Option<String> {
-        let wrong = |what: &str, count: u64| Some(format!("{count} of {} keys {what}", self.keys));
+        let wrong = |what: &str, count: u64| {
+            let told = self.faults.first().map(|line| format!("; a machine told: {line}")).unwrap_or_default();
+            Some(format!("{count} of {} keys {what}{told}", self.keys))
+        };
         match self {
             Self { finished_again: 1.., .. } => wrong("were finished more than once", self.finished_again),
             Self { skipped: 1.., .. } => wrong("were never begun", self.skipped),

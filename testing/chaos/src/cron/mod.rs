@@ -27,8 +27,9 @@ pub use worker::{MACHINE, Manner, Task, work};
 const PROCESSES: usize = 8;
 /// The clocks of the first and the last process differ by this.
 const CLOCKS: Duration = Duration::from_secs(3);
-/// The time between two keys.
+/// The time between two keys, and that where the store is a slow emulator.
 const PERIOD: Duration = Duration::from_millis(200);
+const SLOW_PERIOD: Duration = Duration::from_millis(800);
 /// The ttl of leases, unless a quorum sets a shorter bound.
 const TTL: Duration = Duration::from_secs(2);
 /// The time in which processes start.
@@ -59,6 +60,10 @@ pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Pat
     let environment = Environment::open(store, folder)?;
     let urls = environment.urls(0);
     let ttl = store.max_ttl().unwrap_or(TTL).min(TTL);
+    let period = match store {
+        StoreKind::Dynamodb | StoreKind::Clouds | StoreKind::Azure => SLOW_PERIOD,
+        _ => PERIOD,
+    };
     let board = Arc::new(Mutex::new(Board::new(keys)));
     let mut rng = Rng::new(seed, 0);
     let begin = worker::unix_ms() + START.as_millis() as u64;
@@ -66,7 +71,7 @@ pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Pat
         manner,
         ttl,
         begin,
-        period: PERIOD,
+        period,
         offset,
         keys: first..keys,
         seed: delay,
@@ -77,7 +82,7 @@ pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Pat
         let offset = CLOCKS * index as u32 / (PROCESSES as u32 - 1);
         machines.push(Machine::start(&task(offset, 0, rng.draw()), &board)?);
     }
-    let last = begin + (PERIOD * keys as u32).as_millis() as u64;
+    let last = begin + (period * keys as u32).as_millis() as u64;
     let end = Instant::now() + Duration::from_millis(last - worker::unix_ms()) + PATIENCE;
     let mut next = Instant::now() + START;
     while machines.iter().any(|machine| !machine.has_ended()) {
@@ -103,7 +108,7 @@ pub fn play(store: StoreKind, manner: Manner, keys: u64, seed: u64, folder: &Pat
             machine.child.kill();
             lock(&board).kills += 1;
             let since = worker::unix_ms() + machine.offset.as_millis() as u64;
-            let first = since.saturating_sub(begin + CATCH_UP.as_millis() as u64) / PERIOD.as_millis() as u64;
+            let first = since.saturating_sub(begin + CATCH_UP.as_millis() as u64) / period.as_millis() as u64;
             *machine = Machine::start(&task(machine.offset, first.min(keys), rng.draw()), &board)?;
         }
     }
@@ -126,7 +131,7 @@ fn marked(urls: &[String], keys: u64) -> Result<u64> {
 }
 
 /// The settings of a client for that many stores.
-fn builder(stores: usize) -> ClientBuilder {
+pub(crate) fn builder(stores: usize) -> ClientBuilder {
     let builder = ClientBuilder::default();
     if stores > 1 { builder.quorum_id(QUORUM) } else { builder }
 }

@@ -6,7 +6,7 @@ use super::{Counts, Manner, play};
 use crate::Result;
 use crate::chaos::environment::StoreKind;
 
-const COLUMNS: [&str; 15] = [
+const COLUMNS: [&str; 16] = [
     "store",
     "as",
     "killed",
@@ -18,6 +18,7 @@ const COLUMNS: [&str; 15] = [
     "refused by the guard",
     "lost",
     "unconfirmed",
+    "store not reached",
     "marked",
     "given up",
     "of these early",
@@ -61,6 +62,7 @@ fn numbers(counts: &Counts, manner: Manner) -> String {
         counts.refused,
         counts.lost,
         counts.unconfirmed,
+        counts.unavailable,
     ];
     numbers.iter().map(u64::to_string).chain(of_runs).collect::<Vec<_>>().join(" | ")
 }

@@ -130,6 +130,8 @@ pub fn work(text: &str) -> Result {
                     Err(error) if error.kind() == ErrorKind::Lost => say(&format!("lost {key} 0")),
                     Err(error) if error.kind() == ErrorKind::GivenUp => say(&format!("given_up {key} 0")),
                     Err(error) if error.kind() == ErrorKind::FinishUnconfirmed => say(&format!("unconfirmed {key} 0")),
+                    // A process that stood still may have met the end of its wait.
+                    Err(error) if error.kind() == ErrorKind::StoreUnavailable => say(&format!("unavailable {key} 0")),
                     Err(error) => say(&format!("failed {key} 0 {error}")),
                 }
             }));

@@ -38,6 +38,8 @@ fn a_late_writer_is_refused() {
 fn a_line_that_nothing_explains_is_shown() {
     assert_eq!(counts(&["begun 0 7", "failed 0 0 why"]).broken().unwrap(), "a machine told: failed 0 0 why");
     assert_eq!(counts(&["begun 0 7", "left 3 0"]).broken().unwrap(), "a machine told: left 3 0");
+    let never = counts(&["left 0 0", "failed 0 0 why"]).broken().unwrap();
+    assert_eq!(never, "1 of 1 keys were never begun; a machine told: left 0 0");
 }
 
 #[test]
