@@ -6,7 +6,7 @@ use crate::python::Installed;
 use crate::run::{self, Result};
 use crate::steps::Steps;
 use crate::{go, node, python, setup};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The workers that need no compiler.
@@ -16,6 +16,8 @@ const LONG: [&str; 2] = ["--minutes", "45"];
 const LONG_OF_PERMITS: [&str; 2] = ["--minutes", "30"];
 const LONG_OF_SHARDS: [&str; 2] = ["--minutes", "10"];
 const LONG_OF_SESSIONS: [&str; 2] = ["--minutes", "10"];
+/// The play whose services need frameworks.
+const HTTP: &str = "http";
 /// With every change: the stores that start at once, and only what no busy machine can spoil.
 const SHORT: [&str; 5] = ["sqlite", "redis", "--seconds", "30", "--promises-only"];
 
@@ -26,6 +28,9 @@ pub fn chaos(args: &[String]) -> Result {
     let python = python::install(&mut steps)?;
     let worker = go::chaos_worker(&mut steps)?;
     let mut chaos = build(&mut steps, &peers, &python, worker.as_deref())?;
+    if args.first().is_some_and(|first| first == HTTP) {
+        add_frameworks(&mut steps, &mut chaos)?;
+    }
     chaos.args(args);
     become_program(chaos)
 }
@@ -42,11 +47,18 @@ pub fn run_long(steps: &mut Steps, peers: &Peers) -> Result {
     let mut chaos = build(steps, peers, &python, worker.as_deref())?;
     chaos.args(LONG);
     steps.run("chaos, long", chaos)?;
-    let plays: [(&str, &[&str]); 4] =
-        [("cron", &[]), ("permits", &LONG_OF_PERMITS), ("shards", &LONG_OF_SHARDS), ("sessions", &LONG_OF_SESSIONS)];
+    let plays: [(&str, &[&str]); 5] = [
+        ("cron", &[]),
+        (HTTP, &[]),
+        ("permits", &LONG_OF_PERMITS),
+        ("shards", &LONG_OF_SHARDS),
+        ("sessions", &LONG_OF_SESSIONS),
+    ];
     for (name, args) in plays {
-        let mut play = Command::new(run::built()?.join("chaos"));
-        peers.tell(&mut play);
+        let mut play = program(peers, &python, worker.as_deref())?;
+        if name == HTTP {
+            add_frameworks(steps, &mut play)?;
+        }
         play.arg(name).args(args);
         steps.run(&format!("chaos, {name}"), play)?;
     }
@@ -59,14 +71,29 @@ fn build(steps: &mut Steps, peers: &Peers, python: &Installed, go: Option<&Path>
     let mut build = run::cargo_ci("build");
     build.args(["-p", "leasehold-chaos", "--bin", "chaos"]);
     steps.build("build chaos", build)?;
-    let packages = run::target()?.join("chaos/node");
-    node::install_core(steps, &packages)?;
+    node::install_core(steps, &node_packages()?)?;
+    program(peers, python, go)
+}
+
+/// The command that starts the program.
+fn program(peers: &Peers, python: &Installed, go: Option<&Path>) -> Result<Command> {
     let mut command = Command::new(run::built()?.join("chaos"));
     peers.tell(&mut command);
-    command.env("LEASEHOLD_CHAOS_PYTHON", &python.python).env("LEASEHOLD_CHAOS_NODE", packages);
+    command.env("LEASEHOLD_CHAOS_PYTHON", &python.python).env("LEASEHOLD_CHAOS_NODE", node_packages()?);
     command.env("LEASEHOLD_CHAOS_WORKERS", run::root().join(WORKERS));
     if let Some(worker) = go {
         command.env("LEASEHOLD_CHAOS_GO", worker);
     }
     Ok(command)
+}
+
+/// The folder whose `node_modules` has the Node package.
+fn node_packages() -> Result<PathBuf> {
+    Ok(run::target()?.join("chaos/node"))
+}
+
+/// Lets the program find Express, and Python keep what it compiles: FastAPI is beside the package.
+fn add_frameworks(steps: &mut Steps, command: &mut Command) -> Result {
+    command.env("LEASEHOLD_CHAOS_LIBRARIES", node::install_compiler(steps)?);
+    run::keep_bytecode(command)
 }

@@ -80,6 +80,9 @@ Usage: cargo xtask <command> [arguments]
   chaos cron [STORE...] [--keys N] [--seed S]
                            eight processes start a job in each of 200 keys while they are killed and stopped: as runs
                            and under locks
+  chaos http [STORE...] [--requests N] [--seed S]
+                           twelve clients send 1,000 requests with an Idempotency-Key to services on FastAPI and Express,
+                           in two processes each, which are killed and stopped
   chaos permits [STORE...] [--minutes M | --seconds N] [--seed S]
                            eight processes share three permits while they, the servers and the ways to them are
                            stopped, killed and cut

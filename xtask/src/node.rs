@@ -230,7 +230,7 @@ pub fn next(steps: &mut Steps) -> Result {
 }
 
 /// Installs the compiler of TypeScript and other people's packages where the tests will lie.
-fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
+pub fn install_compiler(steps: &mut Steps) -> Result<PathBuf> {
     let target = run::target()?.join(PACKAGE);
     let packages =
         ["typescript", "@types/node", "@nestjs/core", "bullmq", "ioredis", "node-cron", "prom-client", "redlock"];

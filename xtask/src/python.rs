@@ -221,7 +221,7 @@ pub fn install_tools(steps: &mut Steps) -> Result<PathBuf> {
     let tools = Environment {
         folder: run::target()?.join(PACKAGE).join("tools"),
         requirements: REQUIREMENTS.iter().map(|name| run::root().join(name)).collect(),
-        imports: "maturin, pytest, mypy, hypothesis, uvloop, celery, django, gunicorn, opentelemetry.sdk, prometheus_client, redis",
+        imports: "maturin, pytest, mypy, hypothesis, uvloop, celery, django, gunicorn, opentelemetry.sdk, prometheus_client, redis, uvicorn",
     };
     steps.timed("python, tools", || tools.install())
 }

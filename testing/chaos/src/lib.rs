@@ -2,6 +2,7 @@
 
 pub mod chaos;
 pub mod cron;
+pub mod http;
 pub mod permits;
 pub mod sessions;
 pub mod shards;

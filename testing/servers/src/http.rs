@@ -4,6 +4,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use crate::PATIENCE;
 
@@ -59,6 +60,15 @@ impl Connection {
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { address, stream, unread: Vec::new() })
+    }
+
+    /// From now on, an answer that does not begin or go on within this time is an error.
+    ///
+    /// # Errors
+    ///
+    /// The system's error.
+    pub fn give_up_after(&self, patience: Duration) -> io::Result<()> {
+        self.stream.set_read_timeout(Some(patience))
     }
 
     /// Sends a request and returns its answer, with any status.

@@ -15,7 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
-use leasehold_chaos::{cron, permits, sessions, shards};
+use leasehold_chaos::{cron, http, permits, sessions, shards};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 use leasehold_servers::objects::AZURE_KEY;
 
@@ -42,6 +42,11 @@ const VALUES_OF_PERMITS: [&str; 3] = ["--minutes", "--seconds", "--seed"];
 /// The option that checks the promises only. Late reports, and a control that loses nothing, may be the machine's
 /// fault.
 const PROMISES: &str = "--promises-only";
+/// The first word for the sixth play, and its options.
+const HTTP: &str = "http";
+const VALUES_OF_HTTP: [&str; 2] = ["--requests", "--seed"];
+const REQUESTS: u64 = 1_000;
+const PLAYS: [&str; 5] = [CRON, SEMAPHORE, SHARDS, SESSIONS, HTTP];
 
 fn main() -> ExitCode {
     let mut args = env::args_os().skip(1);
@@ -77,7 +82,7 @@ fn play(part: &[String]) -> Result {
 
 fn chaos() -> Result {
     let mut given: Vec<String> = env::args().skip(1).collect();
-    let play = given.first().filter(|first| [CRON, SEMAPHORE, SHARDS, SESSIONS].contains(&first.as_str())).cloned();
+    let play = given.first().filter(|first| PLAYS.contains(&first.as_str())).cloned();
     if play.is_some() {
         given.remove(0);
     }
@@ -87,6 +92,7 @@ fn chaos() -> Result {
         Some(SEMAPHORE) => (&permits::STORES, &VALUES_OF_PERMITS, &[]),
         Some(SHARDS) => (&shards::STORES, &VALUES_OF_PERMITS, &[]),
         Some(SESSIONS) => (&sessions::STORES, &VALUES_OF_PERMITS, &[]),
+        Some(HTTP) => (&http::STORES, &VALUES_OF_HTTP, &[]),
         _ => (&StoreKind::USUAL, &VALUES, &[PROMISES]),
     };
     let stores = stores(&mut given, all)?;
@@ -114,6 +120,9 @@ fn chaos() -> Result {
     match play {
         Some(CRON) => {
             return cron::show(&stores, args.value("--keys")?.unwrap_or(SLOTS), seed, temporary.path());
+        }
+        Some(HTTP) => {
+            return http::show(&stores, args.value("--requests")?.unwrap_or(REQUESTS), seed, temporary.path());
         }
         Some(SEMAPHORE) => return permits::show(&stores, each, seed, temporary.path()),
         Some(SHARDS) => return shards::show(&stores, each, seed, temporary.path()),

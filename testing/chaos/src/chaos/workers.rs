@@ -26,6 +26,10 @@ const NODE: &str = "LEASEHOLD_CHAOS_NODE";
 const GO: &str = "LEASEHOLD_CHAOS_GO";
 const WORKERS: &str = "LEASEHOLD_CHAOS_WORKERS";
 
+fn path(variable: &str) -> Result<String> {
+    env::var(variable).map_err(|_| format!("{variable} is not set: start this with cargo xtask chaos").into())
+}
+
 /// The language of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
@@ -59,23 +63,30 @@ impl Language {
     }
 
     fn words(self, assignment: &Assignment) -> Result<Vec<String>> {
-        let path = |variable: &str| match env::var(variable) {
-            Ok(value) => Ok(value),
-            Err(_) => Err(format!("{variable} is not set: start this with cargo xtask chaos")),
-        };
-        let script = |name: &str| Ok::<_, String>(format!("{}/{name}", path(WORKERS)?));
         let text = assignment.text();
-        Ok(match self {
+        match self {
             Self::Rust => {
-                vec![env::current_exe()?.display().to_string(), child::PART.to_owned(), WORK.to_owned(), text]
+                Ok(vec![env::current_exe()?.display().to_string(), child::PART.to_owned(), WORK.to_owned(), text])
             }
-            Self::Python => vec![path(PYTHON)?, script("worker.py")?, text],
+            Self::Python | Self::Node => self.script("worker", text),
+            Self::Go => Ok(vec![path(GO)?, text]),
+        }
+    }
+
+    /// The words that start a script of `testing/chaos/workers`, whose name is given without its ending.
+    ///
+    /// # Errors
+    /// For a language without scripts, and where `cargo xtask chaos` has not passed the paths.
+    pub fn script(self, name: &str, argument: String) -> Result<Vec<String>> {
+        let (program, ending) = match self {
+            Self::Python => (path(PYTHON)?, "py"),
             Self::Node => {
                 path(NODE)?;
-                vec!["node".to_owned(), script("worker.mjs")?, text]
+                ("node".to_owned(), "mjs")
             }
-            Self::Go => vec![path(GO)?, text],
-        })
+            Self::Rust | Self::Go => return Err(format!("there are no scripts in {}", self.name()).into()),
+        };
+        Ok(vec![program, format!("{}/{name}.{ending}", path(WORKERS)?), argument])
     }
 }
 

@@ -2,6 +2,7 @@
 //! journals pass.
 
 mod cron;
+mod http;
 mod permits;
 mod sessions;
 
