@@ -5,7 +5,7 @@ use crate::interop::{self, Peers};
 use crate::python::Installed;
 use crate::run::{self, Result};
 use crate::steps::Steps;
-use crate::{go, node, python, setup};
+use crate::{go, node, older, python, setup};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,4 +96,18 @@ fn node_packages() -> Result<PathBuf> {
 fn add_frameworks(steps: &mut Steps, command: &mut Command) -> Result {
     command.env("LEASEHOLD_CHAOS_LIBRARIES", node::install_compiler(steps)?);
     run::keep_bytecode(command)
+}
+
+/// `cargo xtask prove upgrade`: commands of two versions on the same stores.
+pub fn upgrade(steps: &mut Steps) -> Result {
+    setup::install_servers(steps)?;
+    let peers = interop::install(steps)?;
+    let mut build = run::cargo_ci("build");
+    build.args(["-p", "leasehold-chaos", "--bin", "chaos", "-p", "leasehold-cli", "--bin", "leasehold"]);
+    steps.build("build chaos and the command", build)?;
+    let older = older::build(steps)?;
+    let mut play = Command::new(run::built()?.join("chaos"));
+    peers.tell(&mut play);
+    play.arg("upgrade").arg("--older").arg(older).arg("--newer").arg(run::built()?.join("leasehold"));
+    steps.run("an older version on the same stores", play)
 }

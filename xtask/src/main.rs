@@ -18,6 +18,7 @@ mod logs;
 mod mutants;
 mod named;
 mod node;
+mod older;
 mod openapi;
 mod playground;
 mod programs;
@@ -105,8 +106,9 @@ Usage: cargo xtask <command> [arguments]
                            built already, with npm's part served at URL; or that, and install; or write the licences of
                            what is compiled in; or build what is the same for all platforms
   prove [PART...]          before a release: test, chaos, deliberate bugs, long simulations and searches; or only some
-                           of its parts: test, deny, alerts, docs, stores, valkey, next, release, chaos, programs, sim,
-                           fuzz, search, mutants, races, properties, handovers, long, shell-mutants, windows
+                           of its parts: test, deny, alerts, docs, stores, valkey, next, release, upgrade, chaos,
+                           programs, sim, fuzz, search, mutants, races, properties, handovers, long, shell-mutants,
+                           windows
   help                     this text
 
 Arguments after the command go to the program it runs.

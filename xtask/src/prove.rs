@@ -21,7 +21,7 @@ type Part = (&'static str, fn(&mut Steps) -> Result);
 /// The part that `cargo xtask test` runs. Only after it can the documents be held against what ran.
 const TEST: Part = ("test", test::run_all);
 /// In this order: what fails soonest comes first.
-const PARTS: [Part; 21] = [
+const PARTS: [Part; 22] = [
     TEST,
     ("deny", agreed_on),
     ("alerts", promtool::check_alerts),
@@ -30,6 +30,7 @@ const PARTS: [Part; 21] = [
     ("valkey", valkey::run),
     ("next", node::next),
     ("release", all_that_is_published),
+    ("upgrade", chaos::upgrade),
     ("windows", windows::run),
     ("programs", programs::run_long),
     ("chaos", chaos_for_long),

@@ -6,6 +6,7 @@ pub mod http;
 pub mod permits;
 pub mod sessions;
 pub mod shards;
+pub mod upgrade;
 
 use std::error::Error;
 

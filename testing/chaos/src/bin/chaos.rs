@@ -15,7 +15,7 @@ use leasehold_chaos::chaos::environment::StoreKind;
 use leasehold_chaos::chaos::run::Outcome;
 use leasehold_chaos::chaos::workers::{self, Janitor};
 use leasehold_chaos::chaos::{network, plot, report, run, worker};
-use leasehold_chaos::{cron, http, permits, sessions, shards};
+use leasehold_chaos::{cron, http, permits, sessions, shards, upgrade};
 use leasehold_servers::dynamodb::ACCESS_KEY_ID;
 use leasehold_servers::objects::AZURE_KEY;
 
@@ -46,7 +46,10 @@ const PROMISES: &str = "--promises-only";
 const HTTP: &str = "http";
 const VALUES_OF_HTTP: [&str; 2] = ["--requests", "--seed"];
 const REQUESTS: u64 = 1_000;
-const PLAYS: [&str; 5] = [CRON, SEMAPHORE, SHARDS, SESSIONS, HTTP];
+/// The first word for the seventh play, and its options: the commands of two versions.
+const UPGRADE: &str = "upgrade";
+const VALUES_OF_UPGRADE: [&str; 2] = ["--older", "--newer"];
+const PLAYS: [&str; 6] = [CRON, SEMAPHORE, SHARDS, SESSIONS, HTTP, UPGRADE];
 
 fn main() -> ExitCode {
     let mut args = env::args_os().skip(1);
@@ -93,6 +96,7 @@ fn chaos() -> Result {
         Some(SHARDS) => (&shards::STORES, &VALUES_OF_PERMITS, &[]),
         Some(SESSIONS) => (&sessions::STORES, &VALUES_OF_PERMITS, &[]),
         Some(HTTP) => (&http::STORES, &VALUES_OF_HTTP, &[]),
+        Some(UPGRADE) => (&upgrade::STORES, &VALUES_OF_UPGRADE, &[]),
         _ => (&StoreKind::USUAL, &VALUES, &[PROMISES]),
     };
     let stores = stores(&mut given, all)?;
@@ -123,6 +127,10 @@ fn chaos() -> Result {
         }
         Some(HTTP) => {
             return http::show(&stores, args.value("--requests")?.unwrap_or(REQUESTS), seed, temporary.path());
+        }
+        Some(UPGRADE) => {
+            let command = |name: &str| args.value::<PathBuf>(name)?.ok_or(format!("{name} is missing"));
+            return upgrade::show(&stores, command("--older")?, command("--newer")?, temporary.path());
         }
         Some(SEMAPHORE) => return permits::show(&stores, each, seed, temporary.path()),
         Some(SHARDS) => return shards::show(&stores, each, seed, temporary.path()),
