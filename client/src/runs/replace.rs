@@ -170,8 +170,17 @@ impl Replacing {
     }
 
     fn not_written(&self, error: &Error) -> Error {
-        let message =
-            format!("nobody was replaced, and the work is not begun: the request cannot be written down: {error}");
+        self.trouble(
+            error,
+            format!("the work is not begun: that this is the newest request cannot be written down: {error}"),
+        )
+    }
+
+    fn not_read(&self, error: &Error) -> Error {
+        self.trouble(error, format!("the work is not begun: which request is the newest cannot be read: {error}"))
+    }
+
+    fn trouble(&self, error: &Error, message: String) -> Error {
         let is_told_as_it_is = matches!(error.kind(), ErrorKind::StoreRefused | ErrorKind::Closed | ErrorKind::Config);
         let kind = if is_told_as_it_is { error.kind() } else { ErrorKind::StoreUnavailable };
         Error::new(kind, message).on(self.resource.as_str())
@@ -193,7 +202,7 @@ impl Replacing {
                 Some(newest) if !newest.result_unsettled => return Ok(true),
                 // Too few nodes have answered: the others may know a newer one.
                 Some(_) => {}
-                None => return Err(self.not_written(&error)),
+                None => return Err(self.not_read(&error)),
             }
         }
         let message = "too few nodes show which request is the newest";
