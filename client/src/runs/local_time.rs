@@ -1,71 +1,15 @@
-//! Times of a zone: the offsets of its clocks, of which the core makes the keys.
-
-use std::time::Duration;
+//! Zones: the offsets of their clocks, of which the core makes the keys.
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use leasehold_core::schedule::{Due, LocalTime, OFFSETS_BACK, Offset, Schedule};
+use leasehold_core::schedule::{OFFSETS_BACK, Offset};
 
-/// The settings of a request that are about local time.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LocalTimes {
-    pub(crate) at: Option<String>,
-    pub(crate) tz: Option<String>,
-    pub(crate) cron: Option<String>,
-}
-
-impl LocalTimes {
-    pub(crate) fn has_cron(&self) -> bool {
-        self.cron.is_some()
-    }
-
-    /// The time that is due by the clocks of the zone, and all times; `None` for a request without a zone.
-    ///
-    /// # Errors
-    /// Settings that contradict each other, or that cannot be.
-    pub(crate) fn due(
-        &self,
-        every: Option<Duration>,
-        offset: Duration,
-        unix_ms: u64,
-    ) -> Result<Option<(Due, Schedule)>, String> {
-        if self.at.is_some() && every.is_none() {
-            return Err("at is the time of day at which the periods of every begin: add every, such as one day, or give cron in \
-                        place of at"
-                .to_owned());
-        }
-        let Some(tz) = &self.tz else {
-            return match self.at.as_ref().or(self.cron.as_ref()) {
-                Some(_) => {
-                    Err("at and cron are local times: add tz, the zone, such as Europe/Berlin or UTC".to_owned())
-                }
-                None => Ok(None),
-            };
-        };
-        let schedule = match (&self.cron, every) {
-            (Some(cron), _) => Schedule::cron(cron),
-            (None, Some(every)) => Schedule::every(every, offset, self.at.as_deref()),
-            (None, None) => return Err("tz is the zone of every or cron: add one of them, or leave tz out".to_owned()),
-        };
-        let schedule = schedule.map_err(|error| error.to_string())?;
-        let shown = LocalTime::latest_shown(unix_ms, &offsets(&zone(tz)?, unix_ms)?);
-        Ok(Some((schedule.due(shown, tz), schedule)))
-    }
-}
-
-/// # Errors
-/// A name that the database of zones does not have.
-fn zone(name: &str) -> Result<TimeZone, String> {
-    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown()).ok_or_else(|| {
-        format!("{name:?} is no zone that this machine knows: give its name in the IANA database, such as Europe/Berlin or UTC")
-    })
-}
-
-/// The offsets that counted lately, as the core wants them.
+/// The offsets of a zone that counted lately, as the core wants them.
 ///
 /// # Errors
-/// A clock so far off that the calendar has no such time.
-fn offsets(zone: &TimeZone, unix_ms: u64) -> Result<Vec<Offset>, String> {
+/// A zone that this machine does not know, or a clock so far off that the calendar has no such time.
+pub(super) fn offsets(name: &str, unix_ms: u64) -> Result<Vec<Offset>, String> {
+    let zone = zone(name)?;
     let instant = |unix_ms: u64| i64::try_from(unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
     let offset = |at: Timestamp| Offset {
         since_unix_ms: u64::try_from(at.as_millisecond()).unwrap_or_default(),
@@ -79,8 +23,22 @@ fn offsets(zone: &TimeZone, unix_ms: u64) -> Result<Vec<Offset>, String> {
     Ok([from].into_iter().chain(changes).map(offset).collect())
 }
 
+/// # Errors
+/// A name that the database of zones does not have.
+fn zone(name: &str) -> Result<TimeZone, String> {
+    TimeZone::get(name).ok().filter(|zone| !zone.is_unknown()).ok_or_else(|| {
+        format!("{name:?} is no zone that this machine knows: give its name in the IANA database, such as Europe/Berlin or UTC")
+    })
+}
+
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use leasehold_core::Resource;
+    use serde_json::Value;
+
+    use super::super::{Occurrence, kept, present};
     use super::*;
 
     /// 01:00 in UTC on 25 October 2026, when Berlin sets its clocks from 03:00 back to 02:00.
@@ -88,20 +46,71 @@ mod tests {
     const HOUR: u64 = 3_600_000;
     const DAY: Duration = Duration::from_secs(86_400);
 
+    fn local(at: Option<&str>, tz: Option<&str>, cron: Option<&str>) -> Occurrence {
+        let given = |text: Option<&str>| text.map(str::to_owned);
+        Occurrence { at: given(at), tz: given(tz), cron: given(cron), ..Occurrence::default() }
+    }
+
     fn key(tz: &str, cron: &str, unix_ms: u64) -> String {
-        let times = LocalTimes { at: None, tz: Some(tz.to_owned()), cron: Some(cron.to_owned()) };
-        times.due(None, Duration::ZERO, unix_ms).unwrap().unwrap().0.key
+        present(&local(None, Some(tz), Some(cron)), unix_ms).unwrap().key.unwrap()
     }
 
     #[test]
     fn zones_give_the_offsets_that_counted_lately() {
-        let shown = |ms: i64| offsets(&zone("Europe/Berlin").unwrap(), BACK.saturating_add_signed(ms)).unwrap();
+        let shown = |ms: i64| offsets("Europe/Berlin", BACK.saturating_add_signed(ms)).unwrap();
         let ahead = |ms| shown(ms).iter().map(|offset| offset.ahead_ms / 3_600_000).collect::<Vec<_>>();
         assert_eq!(
             (ahead(-1), ahead(0), ahead(47 * 3_600_000), ahead(49 * 3_600_000)),
             (vec![2], vec![2, 1], vec![2, 1], vec![1])
         );
         assert_eq!(shown(0)[1].since_unix_ms, BACK);
+    }
+
+    /// The cases on which all hosts of the core agree.
+    fn shared(of: &str) -> Vec<Value> {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../bindings/occurrences.json");
+        let file: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        file[of].as_array().unwrap().clone()
+    }
+
+    #[test]
+    fn zones_have_the_offsets_of_all_hosts() {
+        for case in shared("zones") {
+            let found = offsets(case["zone"].as_str().unwrap(), case["unix_ms"].as_u64().unwrap()).unwrap();
+            let found: Vec<_> = found.iter().map(|offset| (offset.since_unix_ms, offset.ahead_ms)).collect();
+            assert_eq!(serde_json::to_value(found).unwrap(), case["offsets"], "{}", case["why"]);
+        }
+    }
+
+    #[test]
+    fn occurrences_are_those_of_all_hosts() {
+        for case in shared("plans") {
+            let (of, is) = (&case["occurrence"], |name: &str| case[name] == true);
+            let text = |name: &str| of[name].as_str().map(str::to_owned);
+            let length = |name: &str| of[name].as_u64().map(Duration::from_millis);
+            let occurrence = Occurrence {
+                key: text("key"),
+                every: length("every"),
+                offset: length("offset").unwrap_or_default(),
+                at: text("at"),
+                tz: text("tz"),
+                cron: text("cron"),
+                cooldown: length("cooldown"),
+                keep: length("keep"),
+            };
+            let planned = present(&occurrence, case["unix_ms"].as_u64().unwrap()).and_then(|present| {
+                let named = Resource::of_run("job", present.key.as_deref()).map_err(|error| error.to_string())?;
+                Ok((named, kept(&occurrence, &present, is("quorum"), is("even_if_done"))?))
+            });
+            match (planned, case["refused"].as_str()) {
+                (Ok((resource, keep)), None) => {
+                    assert_eq!(resource.as_str(), case["resource"], "{}", case["why"]);
+                    assert_eq!(u64::try_from(keep.as_millis()).unwrap(), case["keep"], "{}", case["why"]);
+                }
+                (Err(error), Some(words)) => assert!(error.contains(words), "{}: {error}", case["why"]),
+                (planned, _) => panic!("{}: {planned:?}", case["why"]),
+            }
+        }
     }
 
     #[test]
@@ -123,8 +132,8 @@ mod tests {
 
     #[test]
     fn the_time_of_day_moves_the_periods_of_a_zone() {
-        let times = LocalTimes { at: Some("02:30".to_owned()), tz: Some("Europe/Berlin".to_owned()), cron: None };
-        let at = |unix_ms| times.due(Some(DAY), Duration::ZERO, unix_ms).unwrap().unwrap().0.key;
+        let daily = Occurrence { every: Some(DAY), ..local(Some("02:30"), Some("Europe/Berlin"), None) };
+        let at = |unix_ms| present(&daily, unix_ms).unwrap().key.unwrap();
         assert_eq!(at(BACK - HOUR / 2 - 1), "2026-10-24T02:30[Europe/Berlin]");
         for minutes in [-30, 0, 29, 30, 31, 59, 60, 600] {
             assert_eq!(
@@ -133,6 +142,18 @@ mod tests {
                 "{minutes}"
             );
         }
+    }
+
+    #[test]
+    fn schedules_with_longer_pauses_than_a_quorum_keeps_are_refused_at_once() {
+        let kept = |cron: &str, is_of_quorum| {
+            let occurrence = local(None, Some("Europe/Berlin"), Some(cron));
+            // A Monday, when the next time of all these is close.
+            kept(&occurrence, &present(&occurrence, BACK).unwrap(), is_of_quorum, false)
+        };
+        assert_eq!(kept("0 2 * * 1-5", true), Ok(7 * DAY));
+        assert!(kept("0 2 1 * *", true).unwrap_err().contains(" (6 d) apart"));
+        assert!(kept("0 2 1 * *", false).is_ok(), "a single store keeps it as long as it takes");
     }
 
     #[test]
@@ -152,11 +173,9 @@ mod tests {
             (Some("25:00"), Some("UTC"), None, day, "\"25:00\" is no time of day"),
             (Some("02:00"), Some("UTC"), None, Some(DAY / 2), "whole days"),
         ] {
-            let given = |text: Option<&str>| text.map(str::to_owned);
-            let times = LocalTimes { at: given(at), tz: given(tz), cron: given(cron) };
-            let error = times.due(every, Duration::ZERO, BACK).unwrap_err();
+            let error = present(&Occurrence { every, ..local(at, tz, cron) }, BACK).unwrap_err();
             assert!(error.contains(words), "{error}");
         }
-        assert!(offsets(&zone("UTC").unwrap(), u64::MAX).is_err());
+        assert!(offsets("UTC", u64::MAX).is_err());
     }
 }

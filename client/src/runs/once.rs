@@ -21,7 +21,7 @@ use crate::lengths;
 use crate::locks::lease::Lease;
 use crate::locks::request::LockRequest;
 use crate::runs::completion::Completion;
-use crate::runs::occurrence::{Occurrence, Present};
+use crate::runs::occurrence::{Occurrence, Present, kept, present};
 use crate::runs::result::RunResult;
 use crate::runs::{attempts, replace};
 
@@ -374,7 +374,7 @@ settings! { RunRequest:
     /// [`RunRequest::tz`]. Periods are then whole days. Default: midnight.
     #[cfg(feature = "local-time")]
     pub fn at(self, time_of_day: impl Into<String>) -> Self {
-        self.about(|occurrence| occurrence.local.at = Some(time_of_day.into()))
+        self.about(|occurrence| occurrence.at = Some(time_of_day.into()))
     }
 
     /// The zone by whose clocks [`RunRequest::every`] and [`RunRequest::cron`] count, by its name in the IANA database, such as
@@ -382,7 +382,7 @@ settings! { RunRequest:
     /// that comes twice when clocks are set back is done once, and so is one that clocks leave out, as soon as they are past it.
     #[cfg(feature = "local-time")]
     pub fn tz(self, zone: impl Into<String>) -> Self {
-        self.about(|occurrence| occurrence.local.tz = Some(zone.into()))
+        self.about(|occurrence| occurrence.tz = Some(zone.into()))
     }
 
     /// One occurrence for each time of a cron expression by the clocks of [`RunRequest::tz`], which has to be given: minute, hour, day
@@ -390,7 +390,7 @@ settings! { RunRequest:
     /// comes late does it.
     #[cfg(feature = "local-time")]
     pub fn cron(self, expression: impl Into<String>) -> Self {
-        self.about(|occurrence| occurrence.local.cron = Some(expression.into()))
+        self.about(|occurrence| occurrence.cron = Some(expression.into()))
     }
 
     /// Once done, the job is not done again for this long. In place of a key or period.
@@ -472,14 +472,14 @@ impl RunRequest {
     }
 
     fn present(&self) -> Result<Present, Error> {
-        self.occurrence.present(self.lock.time().unix_ms()).map_err(|misfit| Error::config(misfit).on(&self.name))
+        present(&self.occurrence, self.lock.time().unix_ms()).map_err(|misfit| Error::config(misfit).on(&self.name))
     }
 
     /// The request of the lock.
     fn into_lock(self) -> Result<(LockRequest, RunOptions, Option<AttemptLimit>), Error> {
         let present = self.present()?;
         let resource = resource(&self.name, present.key.as_deref())?;
-        let kept = self.occurrence.kept(&present, self.lock.is_of_quorum(), self.even_if_done);
+        let kept = kept(&self.occurrence, &present, self.lock.is_of_quorum(), self.even_if_done);
         let keep = kept.map_err(|misfit| Error::config(misfit).on(&self.name))?;
         let run = RunOptions { keep, trust_quorum: self.trust_quorum, even_if_done: self.even_if_done };
         let limit = AttemptLimit::new(self.max_attempts, self.retry_after, &run);

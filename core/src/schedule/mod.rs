@@ -1,11 +1,12 @@
-//! Schedules by local time: when a job is due, and the key of each time.
+//! Schedules: which [occurrence](Occurrence) of a job is meant, and when a job is due by local time.
 //!
-//! A key is the nominal local time with the name of the zone, such as `2026-10-25T02:30[Europe/Berlin]`. Machines whose
+//! The key of a local time is that nominal time with the name of the zone, such as `2026-10-25T02:30[Europe/Berlin]`. Machines whose
 //! tables of zones differ agree on it, and clocks that are set back show no time a second time. Zones are the host's: it gives the
 //! [offsets](Offset) that counted lately.
 
 mod cron;
 mod error;
+mod occurrence;
 
 use alloc::format;
 use alloc::string::String;
@@ -13,6 +14,7 @@ use core::fmt;
 use core::time::Duration;
 
 pub use error::ScheduleError;
+pub use occurrence::{Occurrence, OccurrenceError, Present};
 
 use crate::run::{check_periods, date};
 use cron::Cron;
