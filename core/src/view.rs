@@ -56,6 +56,11 @@ impl View {
         settled(self.0.iter().flatten().filter_map(|seen| seen.done.as_deref()), self.nodes())
     }
 
+    /// The holder: the record that most nodes show, unless a majority shows none.
+    pub fn current(&self) -> Option<Shown> {
+        if self.is_free() { None } else { self.holder() }
+    }
+
     /// The record that most nodes show, even if they are no majority. Between two records with equally many nodes, the
     /// later one: it is more likely to get the rest.
     pub fn holder(&self) -> Option<Shown> {
@@ -255,5 +260,7 @@ mod tests {
         assert!(View::new(vec![record(1, 7, 10), free(), free()]).is_free(), "a remainder holds nothing");
         assert!(!View::new(vec![record(1, 7, 10), free(), None]).is_free());
         assert!(View::new(vec![free()]).is_free());
+        assert_eq!(View::new(vec![record(1, 7, 10), free(), free()]).current(), None);
+        assert!(View::new(vec![record(1, 7, 10), free(), None]).current().is_some());
     }
 }

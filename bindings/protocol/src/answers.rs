@@ -46,6 +46,6 @@ fn refusal(refusal: Refusal) -> ops::Refusal {
     }
 }
 
-fn seen(shown: &Seen) -> ops::Seen {
+pub(crate) fn seen(shown: &Seen) -> ops::Seen {
     ops::Seen { holding: shown.holding.as_deref().map(holding), done: shown.done.as_deref().map(completion) }
 }

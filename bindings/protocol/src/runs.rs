@@ -1,28 +1,53 @@
 //! The interface `runs`: the names of work that is done once, its results, and the attempts at it.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 use core::time::Duration;
 
 use leasehold_core::op::{self, Applied, Seen};
+use leasehold_core::schedule::{Occurrence, OccurrenceError, Offset, ScheduleError};
+use leasehold_core::view::View;
 use leasehold_core::{self as core_, About, AttemptLimit, Attempts, NextAttempt, Resource, period_key};
 
 use crate::Component;
+use crate::answers;
 use crate::ops::{all, ms_down};
 use crate::outcomes::{nonce, outcome};
 use crate::settings::{refused, run_options};
-use crate::wit::ops::Outcome;
+use crate::wit::ops::{Outcome, Seen as Shown};
 use crate::wit::runs as wit;
 use crate::wit::types::{ConfigError, OtherError, ResultKind, RunOptions, RunRecord, RunResult, ZeroLimit};
 
 impl wit::Guest for Component {
+    fn plan_run(
+        name: String,
+        occurrence: wit::Occurrence,
+        unix_ms: u64,
+        offsets: Vec<wit::ZoneOffset>,
+        is_quorum: bool,
+        even_if_done: bool,
+    ) -> Result<wit::RunPlan, ConfigError> {
+        let occurrence = meant(occurrence);
+        let present = occurrence.present(unix_ms, &all(offsets, offset)).map_err(unfit)?;
+        let resource = Resource::of_run(&name, present.key.as_deref()).map_err(refused)?.as_str().into();
+        let keep = occurrence.kept(&present, is_quorum, even_if_done).map_err(unfit)?;
+        Ok(wit::RunPlan { resource, keep_ms: ms_down(keep) })
+    }
+
     fn run_resource(name: String, key: Option<String>) -> Result<String, ConfigError> {
         Resource::of_run(&name, key.as_deref()).map(|resource| resource.as_str().into()).map_err(refused)
     }
 
     fn period_key(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError> {
         period_key(unix_ms, Duration::from_millis(every_ms), Duration::from_millis(offset_ms)).map_err(refused)
+    }
+
+    fn read_run(read: Vec<Outcome>) -> Shown {
+        let view = View::new(all(read, contents));
+        let holding = view.current().map(|shown| Box::new(shown.holding));
+        answers::seen(&Seen { holding, done: view.done().map(Box::new) })
     }
 
     fn read_about(about: Vec<u8>) -> Option<RunRecord> {
@@ -83,6 +108,35 @@ impl wit::Guest for Component {
     fn keep_attempts(attempts: wit::Attempts) -> RunResult {
         shown(&given(attempts).to_result())
     }
+}
+
+fn meant(occurrence: wit::Occurrence) -> Occurrence {
+    let wit::Occurrence { key, every_ms, offset_ms, at, tz, cron, cooldown_ms, keep_ms } = occurrence;
+    let length = |ms: Option<u64>| ms.map(Duration::from_millis);
+    let offset = length(offset_ms).unwrap_or_default();
+    Occurrence {
+        key,
+        every: length(every_ms),
+        offset,
+        at,
+        tz,
+        cron,
+        cooldown: length(cooldown_ms),
+        keep: length(keep_ms),
+    }
+}
+
+fn offset(of: wit::ZoneOffset) -> Offset {
+    let wit::ZoneOffset { since_unix_ms, shown_ms } = of;
+    let ms = |since: u64| i64::try_from(since).unwrap_or(i64::MAX);
+    Offset { since_unix_ms, ahead_ms: ms(shown_ms).saturating_sub(ms(since_unix_ms)) }
+}
+
+fn unfit(error: OccurrenceError) -> ConfigError {
+    if let OccurrenceError::Times(ScheduleError::Periods(error)) = error {
+        return refused(error);
+    }
+    ConfigError::Other(OtherError { message: alloc::format!("{error}") })
 }
 
 /// The record of a node, if it has answered.

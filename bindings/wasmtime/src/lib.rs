@@ -22,6 +22,7 @@ mod runs;
 mod size;
 
 pub use bindings::exports::leasehold::protocol::redis::Malformed;
+pub use bindings::exports::leasehold::protocol::runs::{Occurrence, RunPlan, ZoneOffset};
 pub use bindings::exports::leasehold::protocol::{client, fence, ops, stores, types};
 pub use component::Component;
 pub use error::{CallError, HostError, LoadError};

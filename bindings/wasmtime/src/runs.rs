@@ -3,7 +3,9 @@
 use crate::component::Component;
 use crate::error::{CallError, HostError};
 use crate::instance::{Instance, Limits};
+use crate::size::{ELEMENT, Size};
 use crate::types::ConfigError;
+use crate::{Occurrence, RunPlan, ZoneOffset};
 
 /// The functions of the WIT's `runs`.
 pub struct Runs {
@@ -17,6 +19,27 @@ impl Runs {
     /// Limits that the component does not fit in.
     pub fn new(component: &Component, limits: Limits) -> Result<Self, HostError> {
         Ok(Self { instance: Instance::new(component, limits)? })
+    }
+
+    /// The occurrence of a job that these settings mean at that time: its resource, and how long its completion stands.
+    ///
+    /// # Errors
+    /// Settings that contradict each other, or that cannot be.
+    pub fn plan_run(
+        &mut self,
+        name: &str,
+        occurrence: &Occurrence,
+        unix_ms: u64,
+        offsets: &[ZoneOffset],
+        is_quorum: bool,
+        even_if_done: bool,
+    ) -> Result<RunPlan, CallError<ConfigError>> {
+        let bytes = name.len() + occurrence.size() + offsets.len() * ELEMENT;
+        let planned = self.instance.call(bytes, |store, exports| {
+            let runs = exports.leasehold_protocol_runs();
+            runs.call_plan_run(store, name, occurrence, unix_ms, offsets, is_quorum, even_if_done)
+        })?;
+        planned.map_err(CallError::Refused)
     }
 
     /// The resource of one occurrence of a job: `name@key`.

@@ -1,5 +1,6 @@
 //! About how many bytes an argument takes in the component: what is refused here costs it nothing.
 
+use crate::Occurrence;
 use crate::client::{HttpHeader, Input, Response, Row};
 use crate::ops::{
     Applied, AppliedOutcome, Completion, Denial, Fault, Holding, NotAppliedOutcome, Outcome, Refusal, Seen,
@@ -8,7 +9,7 @@ use crate::stores::{Credentials, RedisCommand, SqlValue, Store};
 use crate::types::{Config, LockOptions};
 
 /// For each element of a list, whatever its kind.
-const ELEMENT: usize = 256;
+pub(crate) const ELEMENT: usize = 256;
 
 pub(crate) trait Size {
     fn size(&self) -> usize;
@@ -40,6 +41,12 @@ impl Size for String {
 impl Size for Config {
     fn size(&self) -> usize {
         self.nodes.len() * ELEMENT + self.quorum.as_ref().map_or(0, |quorum| quorum.id.len())
+    }
+}
+
+impl Size for Occurrence {
+    fn size(&self) -> usize {
+        [&self.key, &self.at, &self.tz, &self.cron].into_iter().map(Size::size).sum()
     }
 }
 

@@ -284,10 +284,7 @@ fn shown<'a>(
 
 /// The holder of the lock, unless a majority shows it free.
 pub(crate) fn holder(view: &View, resource: &str) -> Option<LockInfo> {
-    if view.is_free() {
-        return None;
-    }
-    let shown = view.holder()?;
+    let shown = view.current()?;
     let count = |nodes| u16::try_from(nodes).unwrap_or(u16::MAX);
     Some(LockInfo {
         votes: count(shown.votes),

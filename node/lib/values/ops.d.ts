@@ -245,6 +245,14 @@ export interface Holding {
   data?: Uint8Array | undefined;
 }
 
+/** The state of a resource on a node. */
+export interface Seen {
+  /** The record; absent if the resource is free without a trace of the last holder. */
+  holding?: Holding | undefined;
+  /** The completion of finished work, in the answer to `Op read`; absent if none stands. */
+  done?: Completion | undefined;
+}
+
 /** The answer to an operation that was applied. */
 export type Applied =
   /** The record is ours. The counter is the token of this grant; for a resend, the token it already had. */

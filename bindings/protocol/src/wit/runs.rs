@@ -2,8 +2,8 @@
 //!
 //! Names for runs, work that is done once, and the attempts at them.
 //!
-//! A run is a lease whose success is written down as a completion. Acquire `run-resource` with `lock-options.run`, do the work,
-//! and call `client.finish`; after a failure call `client.release`, so that another machine may try.
+//! A run is a lease whose success is written down as a completion. Acquire the resource of `plan-run` with `lock-options.run`, do the
+//! work, and call `client.finish`; after a failure call `client.release`, so that another machine may try.
 //!
 //! Where attempts are counted, the count is the result of a completion of its own. Once the run is held, acquire `attempts-resource`
 //! as a run with `even-if-done` and the same `keep-ms`, read it by `client.read`, and call `count-attempt`. If another one may begin,
@@ -14,6 +14,44 @@ mod values;
 
 pub use calls::call;
 pub(crate) use calls::Guest;
+
+/// The settings that say which part of a job is done once. One of `key`, `every-ms` and `cron` names the occurrence; without any, it
+/// is the job as a whole, which needs a cooldown or a time for which its completion is kept.
+pub struct Occurrence {
+    /// The name of the occurrence: a date, an invoice, a batch.
+    pub key: Option<String>,
+    /// One occurrence in each period of this length, at least 1,000. Its key is the start of the period, in UTC or by the clocks
+    /// of `tz`.
+    pub every_ms: Option<u64>,
+    /// How long after the start of 1970, a Thursday, the periods begin; less than a period. Default 0.
+    pub offset_ms: Option<u64>,
+    /// The time of day at which the periods begin, from `00:00` to `23:59` by the clocks of `tz`. They are whole days then.
+    pub at: Option<String>,
+    /// The zone by whose clocks `every-ms` and `cron` count, by its name in the IANA database, as it was typed: it ends the key.
+    pub tz: Option<String>,
+    /// One occurrence for each time of a cron expression of five fields by the clocks of `tz`: the latest one until now.
+    pub cron: Option<String>,
+    /// Once done, the job is not done again for so long. In place of a key.
+    pub cooldown_ms: Option<u64>,
+    /// How long the completion stands: at least the ttl and the period. Default 604,800,000 (7 days), or what a longer period takes.
+    pub keep_ms: Option<u64>,
+}
+
+/// The offset of the clocks of a zone since they were set.
+pub struct ZoneOffset {
+    /// The time at which it began to count, in milliseconds since 1970.
+    pub since_unix_ms: u64,
+    /// The local time that they showed then, in milliseconds since they showed the start of 1970.
+    pub shown_ms: u64,
+}
+
+/// The resource of an occurrence, and how long its completion stands.
+pub struct RunPlan {
+    /// The resource to acquire.
+    pub resource: String,
+    /// The `keep-ms` of its run.
+    pub keep_ms: u64,
+}
 
 /// How often the work of a run may be begun.
 pub struct AttemptLimit {

@@ -5,7 +5,8 @@ use leasehold_wasmtime::ops::{
     Applied, AppliedOutcome, Completion, NodeCounter, NotAppliedOutcome, Op, Outcome, Refusal,
 };
 use leasehold_wasmtime::types::{ConfigError, LockOptions, RunOptions};
-use leasehold_wasmtime::{CallError, Client, Limits, Runs};
+use leasehold_wasmtime::{CallError, Client, Limits, Occurrence, Runs, ZoneOffset};
+use serde_json::Value;
 
 use crate::{FRESH, SEED, at, component, config, options};
 
@@ -94,4 +95,54 @@ fn runs_have_names() {
     assert_eq!(runs.period_key(1_795_608_000_000, DAY_MS, 0).as_deref(), Ok("2026-11-25T00:00:00Z"));
     let refused = runs.period_key(0, DAY_MS, DAY_MS);
     assert!(matches!(refused, Err(CallError::Refused(ConfigError::TooFar(_)))), "{refused:?}");
+}
+
+/// The offsets of a zone, which a host has to know.
+fn offsets(of: &Value) -> Vec<ZoneOffset> {
+    let one = |offset: &Value| {
+        let (since_unix_ms, ahead) = (offset[0].as_u64().expect("ms"), offset[1].as_i64().expect("ms"));
+        ZoneOffset { since_unix_ms, shown_ms: since_unix_ms.saturating_add_signed(ahead) }
+    };
+    of.as_array().expect("a list").iter().map(one).collect()
+}
+
+#[test]
+fn settings_mean_what_they_mean_in_all_hosts() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../occurrences.json");
+    let file: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("the file")).expect("JSON");
+    let list = |name: &str| file[name].as_array().expect("a list");
+    let mut runs = Runs::new(component(), Limits::default()).expect("an instance");
+    // What a host says by itself is none of the component's.
+    let is_of_host = |case: &&Value| case["refused"].as_str().is_some_and(|words| words.contains("is no zone"));
+    for case in list("plans").iter().filter(|case| !is_of_host(case)) {
+        let (of, is) = (&case["occurrence"], |name: &str| case[name] == true);
+        let text = |name: &str| of[name].as_str().map(str::to_owned);
+        let occurrence = Occurrence {
+            key: text("key"),
+            every_ms: of["every"].as_u64(),
+            offset_ms: of["offset"].as_u64(),
+            at: text("at"),
+            tz: text("tz"),
+            cron: text("cron"),
+            cooldown_ms: of["cooldown"].as_u64(),
+            keep_ms: of["keep"].as_u64(),
+        };
+        let is_then = |zone: &&Value| zone["zone"] == of["tz"] && zone["unix_ms"] == case["unix_ms"];
+        let offsets = list("zones").iter().find(is_then).map(|zone| offsets(&zone["offsets"])).unwrap_or_default();
+        let unix_ms = case["unix_ms"].as_u64().expect("ms");
+        match runs.plan_run("job", &occurrence, unix_ms, &offsets, is("quorum"), is("even_if_done")) {
+            Ok(plan) => {
+                assert_eq!((&case["resource"], &case["keep"]), (&plan.resource.into(), &plan.keep_ms.into()), "{case}");
+            }
+            Err(CallError::Refused(ConfigError::Other(other))) => {
+                let words = case["refused"].as_str().expect("it is refused");
+                assert!(other.message.contains(words), "{case}: {}", other.message);
+            }
+            // These have cases of their own.
+            Err(CallError::Refused(ConfigError::EmptyKey | ConfigError::TooShort(_) | ConfigError::TooFar(_))) => {
+                assert!(case["refused"].is_string(), "{case}");
+            }
+            Err(error) => panic!("{case}: {error}"),
+        }
+    }
 }

@@ -281,6 +281,17 @@ class Holding:
     """The holder's data."""
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of a resource on a node."""
+
+    _of: ClassVar[str] = "seen"
+    holding: Holding | None = None
+    """The record; absent if the resource is free without a trace of the last holder."""
+    done: Completion | None = None
+    """The completion of finished work, in the answer to ``Op.Read``; absent if none stands."""
+
+
 class Applied:
     """The answer to an operation that was applied."""
 
@@ -483,6 +494,7 @@ CLASSES: dict[str, type] = {
     "completion": Completion,
     "lease-holder": LeaseHolder,
     "holding": Holding,
+    "seen": Seen,
     "applied.acquired": Applied.Acquired,
     "applied.acquired-in-doubt": Applied.AcquiredInDoubt,
     "applied.renewed": Applied.Renewed,
@@ -517,4 +529,5 @@ __all__ = [
     "Op",
     "Outcome",
     "Refusal",
+    "Seen",
 ]

@@ -399,6 +399,12 @@ impl Fields for Seen {
     }
 }
 
+impl Write for Seen {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("seen", self.fields(to))
+    }
+}
+
 impl Read for Applied {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         let case = from.case("applied", &["acquired", "acquired-in-doubt", "renewed", "released", "finished", "revoked", "raised", "read"])?;

@@ -1,12 +1,17 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 
-use crate::wit::ops::Outcome;
+use crate::wit::ops::{Outcome, Seen};
 use crate::wit::types::{ConfigError, RunOptions, RunRecord, RunResult};
-use super::{AttemptLimit, Attempts, NextAttempt};
+use super::{AttemptLimit, Attempts, NextAttempt, Occurrence, RunPlan, ZoneOffset};
 use crate::face::*;
 
 /// What there is beside values.
 pub(crate) trait Guest {
+    /// The occurrence of a job that these settings mean at that time, on a quorum or in a single store, and perhaps for a request that runs
+    /// although the work is done. Where `tz` is given, the host gives the offsets of that zone that counted in the last 172,800,000 ms (2
+    /// days), oldest first; the first one may have counted before, and begins there. Fails for settings that contradict each
+    /// other, or that cannot be.
+    fn plan_run(name: String, occurrence: Occurrence, unix_ms: u64, offsets: Vec<ZoneOffset>, is_quorum: bool, even_if_done: bool) -> Result<RunPlan, ConfigError>;
     /// The resource of one occurrence of a job: `name@key`. The key tells one occurrence from the others: a date, an
     /// invoice, a batch; without one, the job has one occurrence at a time. `@` and `%` within a part are written `%40` and
     /// `%25`, so that no two pairs share a resource. Fails for an empty name or key, a control character, and more than
@@ -16,6 +21,9 @@ pub(crate) trait Guest {
     /// Periods begin `offset-ms` after the start of 1970, a Thursday, and follow one another. Fails for a period below 1,000
     /// or above 3,153,600,000,000 (100 years), and an offset that is not below the period.
     fn period_key(unix_ms: u64, every_ms: u64, offset_ms: u64) -> Result<String, ConfigError>;
+    /// The state of a run, or of a lock, that `client.take-read` shows: the record that most nodes show, unless a majority shows none, and
+    /// the latest completion. Its counter is the token that a majority may have acknowledged. Nodes that have not answered show nothing.
+    fn read_run(read: Vec<Outcome>) -> Seen;
     /// Reads the record of a run, as a completion shows it; absent for one that is damaged, or of a later version.
     fn read_about(about: Vec<u8>) -> Option<RunRecord>;
     /// The limit that these settings of a run ask for; absent where attempts are not counted. Fails for settings that contradict each
@@ -41,6 +49,17 @@ pub(crate) trait Guest {
 /// Whatever the function refuses, and arguments that it does not take.
 pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Value, Problem> {
     match name {
+        "plan-run" => {
+            let [name, occurrence, unix_ms, offsets, is_quorum, even_if_done] = arguments(args)?;
+            let name = argument(name, "name")?;
+            let occurrence = argument(occurrence, "occurrence")?;
+            let unix_ms = argument(unix_ms, "unix-ms")?;
+            let offsets = argument(offsets, "offsets")?;
+            let is_quorum = argument(is_quorum, "is-quorum")?;
+            let even_if_done = argument(even_if_done, "even-if-done")?;
+            let made = <crate::Component as Guest>::plan_run(name, occurrence, unix_ms, offsets, is_quorum, even_if_done)?;
+            Ok(made.write(to))
+        }
         "run-resource" => {
             let [name, key] = arguments(args)?;
             let name = argument(name, "name")?;
@@ -54,6 +73,12 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
             let every_ms = argument(every_ms, "every-ms")?;
             let offset_ms = argument(offset_ms, "offset-ms")?;
             let made = <crate::Component as Guest>::period_key(unix_ms, every_ms, offset_ms)?;
+            Ok(made.write(to))
+        }
+        "read-run" => {
+            let [read] = arguments(args)?;
+            let read = argument(read, "read")?;
+            let made = <crate::Component as Guest>::read_run(read);
             Ok(made.write(to))
         }
         "read-about" => {

@@ -3,6 +3,47 @@
 use super::*;
 use crate::face::*;
 
+impl Read for Occurrence {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["key", "every-ms", "offset-ms", "at", "tz", "cron", "cooldown-ms", "keep-ms"])?;
+        Ok(Self {
+            key: field(from, "key")?,
+            every_ms: field(from, "every-ms")?,
+            offset_ms: field(from, "offset-ms")?,
+            at: field(from, "at")?,
+            tz: field(from, "tz")?,
+            cron: field(from, "cron")?,
+            cooldown_ms: field(from, "cooldown-ms")?,
+            keep_ms: field(from, "keep-ms")?,
+        })
+    }
+}
+
+impl Read for ZoneOffset {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["since-unix-ms", "shown-ms"])?;
+        Ok(Self {
+            since_unix_ms: field(from, "since-unix-ms")?,
+            shown_ms: field(from, "shown-ms")?,
+        })
+    }
+}
+
+impl Fields for RunPlan {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("resource", self.resource.write(to)),
+            ("keep-ms", self.keep_ms.write(to)),
+        ]
+    }
+}
+
+impl Write for RunPlan {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("run-plan", self.fields(to))
+    }
+}
+
 impl Read for AttemptLimit {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
         from.only(&["max", "retry-after-ms"])?;
