@@ -351,13 +351,17 @@ func (m *machine) acquire(ctx context.Context, resource, owner string, options c
 	return made, nil
 }
 
-// runResource is the name of one occurrence of a job.
-func (m *machine) runResource(name string, key *string) (resource string, err error) {
-	if !utf8.ValidString(name) || key != nil && !utf8.ValidString(*key) {
+// runResource is the name of one occurrence of a job, or without a key of the job as a whole.
+func (m *machine) runResource(name, key string) (resource string, err error) {
+	if !utf8.ValidString(name) || !utf8.ValidString(key) {
 		return "", configError("the name and the key of a run have to be UTF-8: %q", name)
 	}
+	var given *string
+	if key != "" {
+		given = &key
+	}
 	err = m.turn(func() ([]core.Input, error) {
-		resource, err = m.core.RunsRunResource(name, key)
+		resource, err = m.core.RunsRunResource(name, given)
 		return nil, err
 	})
 	return resource, err

@@ -72,7 +72,8 @@ func (r *Run) Fail(ctx context.Context, reason string) error {
 }
 
 // Once calls fn if the work of this name and key was not done yet, and nobody is at it; its success is written down, so that
-// nobody does it again while the completion stands. The key names the occurrence of the job: a date, an invoice.
+// nobody does it again while the completion stands. The key names the occurrence of the job: a date, an invoice. It is empty where
+// [Every] or [Cron] names the occurrence, and where the job as a whole has a [Cooldown].
 //
 // The context of fn is that of the lease under which it works. If fn returns an error, which Once returns, or panics, the work
 // stays undone and the next one may try at once, or as [MaxAttempts] and [RetryAfter] say. The work is done again if its process dies
@@ -80,25 +81,38 @@ func (r *Run) Fail(ctx context.Context, reason string) error {
 func (c *Client) Once(
 	ctx context.Context, name, key string, fn func(ctx context.Context, run *Run) error, options ...OnceOption,
 ) (Outcome, error) {
+	outcome, _, err := c.once(ctx, name, key, fn, options)
+	return outcome, err
+}
+
+// once also returns the resource of the run.
+func (c *Client) once(
+	ctx context.Context, name, key string, fn func(ctx context.Context, run *Run) error, options []OnceOption,
+) (Outcome, string, error) {
 	var set settings
 	// A second worker learns at once that somebody is at it.
 	for _, option := range append([]OnceOption{Wait(0)}, options...) {
 		option.once(&set)
 	}
-	keep, err := whole("keep", set.keep)
+	plan, err := c.plan(name, key, &set)
 	if err != nil {
-		return Outcome{}, err
+		return Outcome{}, "", refused(name, err)
 	}
-	resource, err := c.machine.runResource(name, &key)
-	if err != nil {
-		return Outcome{}, refused(name, err)
-	}
-	wanted := core.RunOptions{KeepMs: keep, EvenIfDone: set.evenIfDone}
+	resource, wanted := plan.Resource, core.RunOptions{KeepMs: &plan.KeepMs, EvenIfDone: set.evenIfDone}
 	limit, err := c.limit(resource, &set, wanted)
 	if err != nil {
-		return Outcome{}, refused(name, err)
+		return Outcome{}, "", refused(name, err)
 	}
-	slot, err := c.decided(ctx, resource, &set, &wanted)
+	outcome, err := c.begun(ctx, resource, &set, wanted, limit, fn)
+	return outcome, resource, err
+}
+
+// begun does the work of a run, unless there is nothing to do.
+func (c *Client) begun(
+	ctx context.Context, resource string, set *settings, wanted core.RunOptions, limit *core.AttemptLimit,
+	fn func(ctx context.Context, run *Run) error,
+) (Outcome, error) {
+	slot, err := c.decided(ctx, resource, set, &wanted)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -187,6 +201,62 @@ func perform(run *Run, fn func(ctx context.Context, run *Run) error) error {
 	return err
 }
 
+// RunInfo is the state of one occurrence of a job. It is out of date when it arrives.
+type RunInfo struct {
+	// Resource stands for it in the store.
+	Resource string
+	// Holder runs it now; nil if nobody does.
+	Holder *Holder
+	// Done is the completion; nil if the work is not done.
+	Done *Completion
+	// Attempts say how often the work was begun, where [MaxAttempts] has them counted; nil otherwise.
+	Attempts *Attempts
+}
+
+// InspectRun returns the runner and the completion of one occurrence of a job, and how often it was begun. Without a key it is the job
+// as a whole. The periods of [Every] and the times of [Cron] have keys as well, at the end of [Lease.Name]. On a quorum a majority of the
+// nodes has to answer.
+func (c *Client) InspectRun(ctx context.Context, name, key string) (RunInfo, error) {
+	resource, err := c.machine.runResource(name, key)
+	if err != nil {
+		return RunInfo{}, refused(name, err)
+	}
+	seen, err := c.look(ctx, resource)
+	if err != nil {
+		return RunInfo{}, err
+	}
+	info := RunInfo{Resource: resource, Holder: holder(seen.Holding)}
+	if seen.Done != nil {
+		if info.Done, err = c.completion(seen.Done); err != nil {
+			return RunInfo{}, err
+		}
+	}
+	// Where the name is too long, none were counted.
+	if record, err := c.machine.attemptsResource(resource); err == nil {
+		if info.Attempts, err = c.attempts(ctx, record); err != nil {
+			return RunInfo{}, err
+		}
+	}
+	return info, nil
+}
+
+// attempts are those that a record has; nil if it has none.
+func (c *Client) attempts(ctx context.Context, record string) (*Attempts, error) {
+	nodes, err := c.answered(ctx, record)
+	if err != nil {
+		return nil, err
+	}
+	var shown *core.Attempts
+	err = c.machine.turn(func() ([]core.Input, error) {
+		shown = c.machine.core.RunsReadAttempts(nodes, nil)
+		return nil, nil
+	})
+	if err != nil || shown == nil {
+		return nil, err
+	}
+	return attempts(*shown), nil
+}
+
 // Removing a completion takes as many tries as the nodes need to answer.
 const (
 	forgetTTL              = 10 * time.Second
@@ -197,11 +267,11 @@ const (
 	forgetLooks = 100
 )
 
-// ForgetRun removes the completion of one occurrence of a job and the number of its attempts, so that it is done again. It returns the
-// completion, nil if there was none. For people: it waits until nobody runs it, up to 10 s. While somebody does, the error is of the
-// kind [ErrTimeout].
+// ForgetRun removes the completion of one occurrence of a job and the number of its attempts, so that it is done again. Without a key it
+// is the job as a whole. It returns the completion, nil if there was none. For people: it waits until nobody runs it, up to 10 s. While
+// somebody does, the error is of the kind [ErrTimeout].
 func (c *Client) ForgetRun(ctx context.Context, name, key string) (*Completion, error) {
-	resource, err := c.machine.runResource(name, &key)
+	resource, err := c.machine.runResource(name, key)
 	if err != nil {
 		return nil, refused(name, err)
 	}
@@ -288,28 +358,43 @@ func (c *Client) forget(ctx context.Context, resource string) (*Completion, erro
 	}
 }
 
-// stands is the latest completion that the nodes show; nil if there is none. A majority has to answer.
+// stands is the latest completion that the nodes show; nil if there is none.
 func (c *Client) stands(ctx context.Context, resource string) (*Completion, error) {
+	seen, err := c.look(ctx, resource)
+	if err != nil || seen.Done == nil {
+		return nil, err
+	}
+	return c.completion(seen.Done)
+}
+
+// look is what the nodes show of a run. A majority has to answer.
+func (c *Client) look(ctx context.Context, resource string) (seen core.Seen, err error) {
+	nodes, err := c.answered(ctx, resource)
+	if err != nil {
+		return seen, err
+	}
+	err = c.machine.turn(func() ([]core.Input, error) {
+		seen = c.machine.core.RunsReadRun(nodes)
+		return nil, nil
+	})
+	return seen, err
+}
+
+// answered is what each node has of a record. A majority has to answer.
+func (c *Client) answered(ctx context.Context, resource string) ([]core.Outcome, error) {
 	nodes, err := c.machine.read(ctx, resource)
 	if err != nil {
 		return nil, err
 	}
-	var latest *core.Completion
 	var trouble error
 	silent := 0
 	for _, node := range nodes {
-		seen, err := contents(resource, node)
-		if err != nil {
+		if _, err := contents(resource, node); err != nil {
 			silent, trouble = silent+1, err
-		} else if seen.Done != nil && (latest == nil || seen.Done.Token > latest.Token) {
-			latest = seen.Done
 		}
 	}
 	if 2*silent >= len(nodes) {
 		return nil, trouble
 	}
-	if latest == nil {
-		return nil, nil
-	}
-	return c.completion(latest)
+	return nodes, nil
 }

@@ -31,6 +31,9 @@ func (set onceOption) once(s *settings) { set(s) }
 type settings struct {
 	ttl, wait, lockDelay, maxHold, renewEvery, keep *time.Duration
 
+	every, offset, cooldown *time.Duration
+	at, tz, cron            *string
+
 	noRenewal, evenIfDone bool
 
 	maxAttempts *int
@@ -73,7 +76,42 @@ func RenewEvery(interval time.Duration) LockOption {
 	})
 }
 
-// Keep is how long the completion of a run stands, 7 days by default. It is at least the ttl.
+// Every gives a job one occurrence in each period, from 1 s on (7 days at most on a quorum), by this machine's clock. Its key is the
+// start of the period in UTC, or by the clocks of [TZ]. Machines whose clocks differ agree on all but the moments in which a period
+// begins. In place of a key.
+func Every(period time.Duration) OnceOption {
+	return onceOption(func(s *settings) { s.every = &period })
+}
+
+// Offset is how long after the start of 1970, a Thursday, the periods of [Every] begin, in UTC or by the clocks of [TZ]: less than a
+// period, 0 by default.
+func Offset(offset time.Duration) OnceOption {
+	return onceOption(func(s *settings) { s.offset = &offset })
+}
+
+// At is the time of day at which the periods of [Every] begin, from 00:00 to 23:59 by the clocks of [TZ]. They are whole days then.
+func At(timeOfDay string) OnceOption { return onceOption(func(s *settings) { s.at = &timeOfDay }) }
+
+// TZ is the zone by whose clocks [Every] and [Cron] count, by its name in the IANA database, such as Europe/Berlin or UTC. The key is
+// the local time with the zone as it is written here, 2026-10-25T02:30[Europe/Berlin]: a time that comes twice when clocks are set back
+// is done once, and so is one that clocks leave out, as soon as they are past it. Zones are those of [time.LoadLocation]: programs for
+// machines that have none import time/tzdata.
+func TZ(zone string) OnceOption { return onceOption(func(s *settings) { s.tz = &zone }) }
+
+// Cron gives a job one occurrence for each time of a cron expression by the clocks of [TZ], which has to be given: minute, hour, day of
+// the month, month and day of the week, such as 0 2 * * 1-5. It is the latest one until now, so a machine that comes late does it.
+// In place of a key.
+func Cron(expression string) OnceOption {
+	return onceOption(func(s *settings) { s.cron = &expression })
+}
+
+// Cooldown is how long the job as a whole is not done again, counted from the end of its work. In place of a key.
+func Cooldown(cooldown time.Duration) OnceOption {
+	return onceOption(func(s *settings) { s.cooldown = &cooldown })
+}
+
+// Keep is how long the completion of a run stands: at least the ttl and the period, at most 100 years (7 days on a quorum). By default
+// 7 days, or two periods of [Every] if those are longer. With [TZ] it stands until a day after the next time at least.
 func Keep(keep time.Duration) OnceOption { return onceOption(func(s *settings) { s.keep = &keep }) }
 
 // EvenIfDone does the work of a run even if a completion says that it is done, but not while somebody else does it. Its completion

@@ -59,6 +59,25 @@ func daily(ctx context.Context, client *leasehold.Client, work func(ctx context.
 	}
 }
 
+// nightly does work once on each night of a working day, by the clocks of a zone.
+func nightly(ctx context.Context, client *leasehold.Client, work func(ctx context.Context) error) error {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		_, err := client.Once(ctx, "clean-up", "", func(ctx context.Context, _ *leasehold.Run) error {
+			return work(ctx)
+		}, leasehold.Cron("30 2 * * 1-5"), leasehold.TZ("Europe/Berlin"), leasehold.MaxAttempts(3))
+		if err != nil && ctx.Err() == nil {
+			println("it is not cleaned up yet:", err.Error())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // number makes an invoice once, and has its number for all who ask.
 func number(
 	ctx context.Context, client *leasehold.Client, order string, invoice func(ctx context.Context) (string, error),
@@ -234,6 +253,32 @@ func TestRecipeOfDays(t *testing.T) {
 		}
 		if len(days) != 3 {
 			t.Errorf("%v", days)
+		}
+	})
+}
+
+func TestRecipeOfNights(t *testing.T) {
+	bubble(t, func(t *testing.T, store *leaseholdtest.Store) {
+		// From Saturday, 1 January 2000, to the night of Monday.
+		time.Sleep(49 * time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		var nights []string
+		for range 2 {
+			client := store.Connect()
+			go func() {
+				_ = nightly(ctx, client, func(context.Context) error {
+					nights = append(nights, time.Now().UTC().Format("Mon 15:04"))
+					return nil
+				})
+			}()
+			time.Sleep(time.Second)
+		}
+		<-ctx.Done()
+		// The first one is that of the Friday before, which nobody has done.
+		want := "Mon 01:00, Mon 01:30"
+		if got := strings.Join(nights, ", "); got != want {
+			t.Error(got)
 		}
 	})
 }

@@ -68,7 +68,7 @@ func OnceWithResult[T any](
 ) (OutcomeOf[T], error) {
 	var made T
 	var kept *RunResult
-	outcome, err := client.Once(ctx, name, key, func(ctx context.Context, run *Run) error {
+	outcome, resource, err := client.once(ctx, name, key, func(ctx context.Context, run *Run) error {
 		var err error
 		if made, err = fn(ctx, run); err != nil {
 			return err
@@ -77,7 +77,7 @@ func OnceWithResult[T any](
 			run.result = kept
 		}
 		return nil
-	}, options...)
+	}, options)
 	all := OutcomeOf[T]{Outcome: outcome}
 	switch {
 	case outcome.Ran && kept == nil:
@@ -90,7 +90,7 @@ func OnceWithResult[T any](
 	case outcome.Done != nil && outcome.Done.Result != nil:
 		if all.Value, err = read[T](outcome.Done.Result); err != nil {
 			failed := configError("the work is done, but its result is no %T: %v", made, err)
-			failed.Resource, _ = client.machine.runResource(name, &key)
+			failed.Resource = resource
 			return all, failed
 		}
 	}

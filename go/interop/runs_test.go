@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	leasehold "code.invalid/leasehold/go"
 	"code.invalid/leasehold/go/internal/testserver"
@@ -100,5 +101,29 @@ func TestAttemptsOfAllLanguagesCountTogether(t *testing.T) {
 	}, options...)
 	if err != nil || !outcome.Ran {
 		t.Errorf("%+v, %v", outcome, err)
+	}
+}
+
+func TestOccurrencesAreThoseOfAllLanguages(t *testing.T) {
+	server := testserver.StartRedis(t)
+	locks := client(t, leasehold.Redis{URL: server.URL})
+	// None begins while this test runs.
+	for name, said := range map[string]struct {
+		options []leasehold.OnceOption
+		args    []string
+	}{
+		"period":   {[]leasehold.OnceOption{leasehold.Every(20_000 * 24 * time.Hour)}, []string{"--every", "20000d"}},
+		"zone":     {[]leasehold.OnceOption{leasehold.Every(20_000 * 24 * time.Hour), leasehold.At("01:30"), leasehold.TZ("Europe/Berlin")}, []string{"--every", "20000d", "--at", "01:30", "--tz", "Europe/Berlin"}},
+		"cron":     {[]leasehold.OnceOption{leasehold.Cron("0 2 29 2 *"), leasehold.TZ("America/New_York")}, []string{"--cron", "0 2 29 2 *", "--tz", "America/New_York"}},
+		"cooldown": {[]leasehold.OnceOption{leasehold.Cooldown(time.Hour)}, []string{"--cooldown", "1h"}},
+	} {
+		outcome, err := locks.Once(t.Context(), name, "", func(context.Context, *leasehold.Run) error { return nil }, said.options...)
+		if err != nil || !outcome.Ran {
+			t.Errorf("%s: %+v, %v", name, outcome, err)
+		}
+		output, status := once(t, server.URL, append(said.args, name, "--", "echo", "again")...)
+		if status != 0 || !strings.Contains(output, "done already") {
+			t.Errorf("%s: %d, %s", name, status, output)
+		}
 	}
 }
