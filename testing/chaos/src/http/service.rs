@@ -71,9 +71,12 @@ pub fn task(store: StoreKind, urls: &[String], is_protected: bool) -> Value {
     })
 }
 
-/// Where the last process in each place listens, and its number. One that was killed is still asked until another one listens.
+/// Where a process listens, and its number.
+type Door = Option<(SocketAddr, usize)>;
+
+/// The doors of the last process in each place. One that was killed is still asked until another one listens.
 #[derive(Clone, Default)]
-pub struct Doors(Arc<Mutex<[Option<(SocketAddr, usize)>; PROCESSES]>>);
+pub struct Doors(Arc<Mutex<[Door; PROCESSES]>>);
 
 impl Doors {
     /// The address of one of the processes, and its number.
