@@ -1,6 +1,8 @@
 // The client, independent of how the component is loaded. Documented in index.d.mts.
 
-import { Lease, Run, finish } from "./lease.mjs";
+import { Counting, begin } from "./attempts.mjs";
+import { SUSPENDED_MS } from "./clock.mjs";
+import { Lease, Run, fail, finish } from "./lease.mjs";
 import { Machine, random } from "./machine.mjs";
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
@@ -8,10 +10,11 @@ import shared from "./shared/options.mjs";
 import results from "./shared/results.mjs";
 import shownAs from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
-import { config, credentials, kindOf, lockOptions, runOptions, runKey } from "./settings.mjs";
+import { attemptLimit, config, credentials, kindOf, lockOptions, occurrence } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 import { shown } from "./parameters.mjs";
 import { parsed } from "./urls.mjs";
+import { zoneOffsets } from "./zones.mjs";
 
 const { LOCK, RUN, TRY, options, text, texts } = shared;
 const { ConfigError, LockBusyError, LockTimeoutError, StoreRefusedError, StoreUnavailableError } = errors;
@@ -40,7 +43,7 @@ export function connector(load) {
     const component = (await load())();
     // Called as a function, as the global `fetch` requires.
     const machine = new Machine(component.client, made, nodes, (url, request) => fetch(url, request));
-    return new Client(machine, component.runs, names, owner ?? `edge:${hex(random(4))}`);
+    return new Client(machine, component.runs, names, owner ?? `edge:${hex(random(4))}`, settings.maxTtl);
   };
 }
 
@@ -96,12 +99,15 @@ export class Client {
   #runs;
   #stores;
   #owner;
+  /** The most that a quorum allows a lock to last, where it was set. */
+  #maxTtl;
 
-  constructor(machine, runs, stores, owner) {
+  constructor(machine, runs, stores, owner, maxTtl = Infinity) {
     this.#machine = machine;
     this.#runs = runs;
     this.#stores = stores;
     this.#owner = owner;
+    this.#maxTtl = maxTtl;
   }
 
   get stores() {
@@ -135,15 +141,19 @@ export class Client {
     const { run, ...outcome } = await this.beginRun(name, settings);
     if (run === null) return outcome;
     const saved = saveResult ? results.saving(body) : body;
-    return { ran: true, value: await ending.under(run, saved, undefined, finish), token: run.token };
+    return { ran: true, value: await ending.under(run, saved, undefined, finish, fail), token: run.token };
   }
 
   async beginRun(name, given) {
     const { signal, owner = this.#owner, wait = 0, ...settings } = options(given, RUN);
-    const resource = this.#resource(text("name", name), settings);
-    const locked = { ...lockOptions({ ...settings, wait }, owner), run: runOptions(settings, name) };
+    const { resource, run, limit, record } = this.#planned(text("name", name), settings);
+    const locked = { ...lockOptions({ ...settings, wait }, owner), run };
     const slot = await this.#begun(resource, owner, locked, signal);
-    if (slot.phase !== "failed") return { run: new Run(this.#machine, slot) };
+    if (slot.phase !== "failed") {
+      const counting = record && new Counting(this.#machine, this.#runs, this.#take, { record, owner, keepMs: run.keepMs });
+      if (limit === undefined) return { run: new Run(this.#machine, slot, { forgets: counting }) };
+      return begin(new Run(this.#machine, slot, { counting }), counting, limit, signal);
+    }
     const why = slot.failure;
     if (slot.completion !== undefined) {
       return { run: null, ran: false, reason: "done", ...messages.completion(slot.completion, this.#runs) };
@@ -184,13 +194,40 @@ export class Client {
     return slot;
   }
 
-  #resource(name, settings) {
+  /** What the settings of a run mean now: its resource and options, and of attempts their limit and the name of their record. */
+  #planned(name, settings) {
+    const { trustQuorum = false, evenIfDone = false, tz } = settings;
+    const meant = occurrence(settings, name);
+    const { unixMs } = this.#machine.now();
     try {
-      return this.#runs.runResource(name, runKey(settings, this.#machine.now().unixMs, this.#runs));
+      const offsets = zoneOffsets(tz, unixMs);
+      const { resource, keepMs } = this.#runs.planRun(name, meant, unixMs, offsets, this.#stores.length > 1, evenIfDone);
+      const run = { keepMs, trustQuorum, evenIfDone };
+      const limit = this.#runs.limitAttempts(...attemptLimit(settings), run);
+      return { resource, run, limit, record: this.#recordOf(resource, limit !== undefined, evenIfDone) };
     } catch (error) {
       throw error?.payload === undefined ? error : messages.refused(error.payload, name);
     }
   }
+
+  /** The name of the record of attempts, where it is needed. Where the name is too long, none were counted. */
+  #recordOf(resource, counts, evenIfDone) {
+    if (!counts && !evenIfDone) return undefined;
+    try {
+      return this.#runs.attemptsResource(resource);
+    } catch (error) {
+      if (counts) throw error;
+      return undefined;
+    }
+  }
+
+  /** Acquires a lock that is held for a moment, also where a quorum allows less. */
+  #take = async (resource, owner, { ttl, wait }, run, signal) => {
+    const locked = lockOptions({ ttl: Math.min(ttl, this.#maxTtl - SUSPENDED_MS), wait }, owner);
+    const slot = await this.#begun(resource, owner, { ...locked, run }, signal);
+    if (slot.phase === "failed") throw this.#explained(slot.failure);
+    return slot;
+  };
 
   /** Adds the reason for missing credentials to an error of the store. */
   #explained(failure) {

@@ -13,6 +13,7 @@ export const {
   NotOwnedError,
   FinishUnconfirmedError,
   ResultNotKeptError,
+  GivenUpError,
   StoreUnavailableError,
   StoreRefusedError,
   ClosedError,

@@ -10,10 +10,12 @@
 
 /// <reference lib="esnext.disposable" />
 
+import type { AttemptOptions, Attempts, RetryLater } from "../lib/attempts.js";
 import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions } from "../lib/runs.js";
 
 export { noResult, unsettled } from "../lib/runs.js";
 export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions };
+export type { AttemptOptions, Attempts, RetryLater };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
 export interface AwsCredentials {
@@ -124,8 +126,8 @@ export interface LockOptions {
 /** Settings of a lock that is tried once. */
 export type TryOptions = Omit<LockOptions, "wait">;
 
-/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, LockOptions {}
+/** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
+export interface OnceOptions extends OccurrenceOptions, AttemptOptions, LockOptions {}
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {
@@ -138,10 +140,10 @@ export interface RunningElsewhere {
 }
 
 /** The answer of {@link Client.once}. */
-export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere;
+export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater;
 
 /** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
-export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere));
+export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater));
 
 /**
  * Makes a client of `dynamodb://TABLE?region=REGION`, `s3://BUCKET?region=REGION`, `azblob://ACCOUNT/CONTAINER`,
@@ -191,7 +193,8 @@ export class Client {
 
   /**
    * Does a job once: calls `body` with the run unless the work was done or somebody else is at it, and writes the completion that it is
-   * done. A key, a period, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown unchanged, after a release without a completion, so that another machine may try.
+   * done. A key, a period, a cron expression, a cooldown or `keep` says when it is to be done again. An error of `body` is thrown
+   * unchanged, after {@link Run.fail}, so that another machine may try.
    *
    * @throws the errors of {@link Client.beginRun}; then `body` has not been called.
    * @throws {@link LeaseLostError} when the lease was lost before the completion was written: another worker may do the work again.
@@ -206,6 +209,7 @@ export class Client {
   /**
    * Begins a run that the caller finishes or releases. Busy locks are no error here: the answer says who holds them.
    *
+   * @throws {@link GivenUpError} when the work was begun `maxAttempts` times and never finished.
    * @throws {@link StoreUnavailableError}, {@link StoreRefusedError} if the store fails; the former also while too many nodes of
    * a quorum may have lost completions.
    * @throws {@link ConfigError} for invalid settings, {@link ClosedError} for a closed client.
@@ -290,6 +294,9 @@ export class Lease {
 export class Run extends Lease {
   private constructor();
 
+  /** The attempts at the work with this one, as they were when it began; `null` without {@link AttemptOptions.maxAttempts}. */
+  readonly attempts: Attempts | null;
+
   /**
    * Writes the completion that the work is done, and releases the lock, in one step. Awaits the answer for as long as the lease
    * lasts.
@@ -300,6 +307,14 @@ export class Run extends Lease {
    * @throws {@link NotOwnedError} after a release or finish.
    */
   finish(options?: FinishOptions): Promise<void>;
+  /**
+   * Releases the lock because the work has failed, so that another worker may do it. With {@link AttemptOptions.maxAttempts} the reason
+   * is kept, for people who look at the run or are notified that it was given up: of an error its `name: message`, in one line, cut after
+   * 256 bytes. Others can read it in the store, so leave secrets out. {@link Client.once} does this with what its function throws.
+   *
+   * @throws the errors of {@link Lease.release}. A reason that cannot be kept is left out.
+   */
+  fail(reason: string | Error): Promise<void>;
 }
 
 /** The holder of a lock, as far as the store shows it. */
@@ -357,6 +372,14 @@ export class NotOwnedError extends LeaseholdError {}
 export class FinishUnconfirmedError extends LeaseholdError {}
 /** The work of a run is done and its completion stands, without the result that was given. Code `result_not_kept`. */
 export class ResultNotKeptError extends LeaseholdError {}
+/**
+ * The work of a run was begun `maxAttempts` times and never finished, so it is not begun again until somebody forgets the run, by
+ * `leasehold once --forget` or a client with native code. Code `given_up`.
+ */
+export class GivenUpError extends LeaseholdError {
+  /** How often it was begun, since when, and the reason why the last attempt failed. */
+  readonly attempts: Attempts;
+}
 /** The store cannot be reached, does not answer, or throttles. A later call may succeed. Code `store_unavailable`. */
 export class StoreUnavailableError extends LeaseholdError {}
 /** The store refuses, and trying again will not help: permissions, schema, a corrupt record. Code `store_refused`. */

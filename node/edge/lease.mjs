@@ -3,20 +3,24 @@
 import * as messages from "./messages.mjs";
 import errors from "./shared/errors.mjs";
 import options from "./shared/options.mjs";
+import reasons from "./shared/reasons.mjs";
 import results from "./shared/results.mjs";
 import shown from "./shared/shown.mjs";
 import ending from "./shared/under.mjs";
 import { length } from "./settings.mjs";
 import { PATIENCE_MS } from "./slot.mjs";
 
-const { ConfigError, LeaseLostError, NOTHING_TO_EXTEND } = errors;
+const { ConfigError, LeaseLostError, ResultNotKeptError, NOTHING_TO_EXTEND } = errors;
 
+const { reasonGiven, reasonOf } = reasons;
 const { written } = results;
 /** The most bytes of a result, which the component refuses to exceed as well. */
 const MOST_BYTES = 4_096;
 
 /** Finishes a run at the end of its body. */
 export const finish = Symbol("finish");
+/** Releases a run at the end of a body that has thrown. */
+export const fail = Symbol("fail");
 /** Finishes the run of a lease. */
 const finishNow = Symbol("finishNow");
 
@@ -136,9 +140,54 @@ function tooLong(bytes) {
 
 /** A lease under which work is done that is done once. */
 export class Run extends Lease {
+  #counting;
+  #forgets;
+
+  /** With `counting` where its attempts count, and `forgets` where its finish removes the count of others. */
+  constructor(machine, slot, { counting = undefined, forgets = undefined } = {}) {
+    super(machine, slot);
+    this.#counting = counting;
+    this.#forgets = forgets;
+  }
+
+  get attempts() {
+    const attempts = this.#counting?.attempts;
+    return attempts === undefined ? null : asShown(attempts);
+  }
+
   finish(how) {
     return this[finishNow](how);
   }
+
+  async fail(reason) {
+    await this.#failed(reasonGiven(reason));
+  }
+
+  async [finishNow](how) {
+    try {
+      await super[finishNow](how);
+    } catch (error) {
+      if (!(error instanceof ResultNotKeptError)) throw error;
+      // The work is done, whatever becomes of its attempts.
+      await this.#forgets?.forget().catch(() => {});
+      throw error;
+    }
+    await this.#forgets?.forget().catch(() => {});
+  }
+
+  [fail](thrown) {
+    return this.#failed(reasonOf(thrown));
+  }
+
+  async #failed(reason) {
+    await this.#counting?.note(this, reason);
+    await this.release();
+  }
+}
+
+/** Attempts as users see them. @param {any} attempts */
+export function asShown({ count, max, sinceUnixMs, retryUnixMs, reason }) {
+  return { count, max, since: Number(sinceUnixMs), retryAt: Number(retryUnixMs), reason: reason ?? null };
 }
 
 shown.shows(Lease, Run);

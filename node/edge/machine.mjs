@@ -17,6 +17,9 @@ export class Machine {
   /** The source of credentials for each node that has one. */
   #sources;
   #slots = new Map();
+  /** Those who wait for the answers to a read, by its id. */
+  #reads = new Map();
+  #isClosed = false;
   #lastLock = 0n;
   #timer;
   #awaited = 0;
@@ -70,6 +73,22 @@ export class Machine {
     this.#command(slot, () => this.#client.finish(slot.lock, result, this.now()));
   }
 
+  /** Reads a record on all nodes, and answers what each of them has said. */
+  async read(resource) {
+    this.#checkWhole();
+    if (this.#isClosed) throw messages.failed(resource, { tag: "cancelled", val: undefined });
+    const id = this.#call(resource, () => this.#client.read(resource, this.now()));
+    const answered = new Promise((resolve, reject) => this.#reads.set(id, { resolve, reject }));
+    this.#pump();
+    return this.awaited(answered);
+  }
+
+  /** The attempt by which a lease is held; `undefined` if it is not held. */
+  nonce(slot) {
+    this.#checkWhole();
+    return this.#call(slot.resource, () => this.#client.nonce(slot.lock));
+  }
+
   /** The loss of the lease has been reported to the caller. */
   declareLost(slot) {
     this.#command(slot, () => this.#client.declareLost(slot.lock, this.now()));
@@ -78,6 +97,7 @@ export class Machine {
   /** Releases everything. */
   close() {
     if (this.#broken !== undefined) return;
+    this.#isClosed = true;
     this.#call(undefined, () => this.#client.close(this.now()));
     for (const slot of [...this.#slots.values()]) slot.endByClosing();
     this.#pump();
@@ -148,9 +168,20 @@ export class Machine {
         if (this.#broken !== undefined) return;
         continue;
       }
+      this.#answer();
       const { atNs } = output.val;
       if (atNs === undefined || atNs > now.monotonicNs) return this.#sleep(atNs, now);
       this.#call(undefined, () => this.#client.handleTimeout(random(16), now));
+    }
+  }
+
+  /** Answers the reads that are over. */
+  #answer() {
+    for (const [id, { resolve }] of this.#reads) {
+      const taken = this.#call(undefined, () => this.#client.takeRead(id));
+      if (taken === undefined) continue;
+      this.#reads.delete(id);
+      resolve(taken.outcomes);
     }
   }
 
@@ -255,6 +286,8 @@ export class Machine {
       clearTimeout(this.#timer);
       for (const slot of [...this.#slots.values()]) slot.break(error);
       this.#slots.clear();
+      for (const { reject } of this.#reads.values()) reject(error);
+      this.#reads.clear();
       for (const told of this.#idle) told();
     }
     return error;

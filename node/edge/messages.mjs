@@ -6,7 +6,7 @@ import results from "./shared/results.mjs";
 
 const { LeaseholdError, LockBusyError, LockTimeoutError, LeaseLostError, NotOwnedError } = errors;
 const { read } = results;
-const { FinishUnconfirmedError, ResultNotKeptError, StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
+const { FinishUnconfirmedError, GivenUpError, ResultNotKeptError, StoreUnavailableError, StoreRefusedError, ClosedError, ConfigError } = errors;
 
 const FAULTS = {
   timeout: "no reply in time",
@@ -142,6 +142,27 @@ export function unconfirmed(resource) {
 export function resultNotKept(resource, why) {
   const message = `the work is done, but its result was not kept: ${why}; those who come later may find none`;
   return new ResultNotKeptError(on(resource, message), { resource });
+}
+
+/** The error of work that was begun as often as allowed. @param {string} resource @param {Record<string, any>} attempts */
+export function givenUp(resource, attempts) {
+  const { count, reason } = attempts;
+  const times = count === 1 ? "1 attempt" : `${count} attempts`;
+  const why = reason === null ? "" : `; the last one failed: ${reason}`;
+  const message = `given up after ${times} without a finish${why}. Mend it, and forget the run to have it tried again`;
+  return Object.assign(new GivenUpError(on(resource, message), { resource }), { attempts });
+}
+
+export function tooFewCount(resource) {
+  const message = "too few nodes show the attempts at the work, so it is not begun";
+  return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+}
+
+export function notCounted(resource, error) {
+  const message = `this attempt at the work may count, and is not begun: it cannot be written down: ${error.message}`;
+  const isRefused = error instanceof StoreRefusedError;
+  const Kind = isRefused ? StoreRefusedError : StoreUnavailableError;
+  return new Kind(on(resource, message), { resource, temporary: !isRefused });
 }
 
 export function finishUnconfirmed(resource) {

@@ -2,9 +2,10 @@
 
 import { SUSPENDED_MS } from "./clock.mjs";
 import errors from "./shared/errors.mjs";
-import occurrence from "./shared/occurrence.mjs";
+import rules from "./shared/occurrence.mjs";
 
 const { ConfigError } = errors;
+const { unspoken } = rules;
 
 /** A valid duration in ms. */
 export function length(name, ms) {
@@ -48,27 +49,32 @@ export function lockOptions(given, owner) {
   };
 }
 
-/** The options of a run, beside those of its lock. */
-export function runOptions(given, name) {
-  const problem = occurrence.unspoken(given) ?? occurrence.contradiction(given);
-  if (problem !== undefined) throw new ConfigError(problem, { resource: name });
-  const keepMs = whole(given.cooldown === undefined ? "keep" : "cooldown", occurrence.kept(given));
-  return { keepMs, trustQuorum: given.trustQuorum ?? false, evenIfDone: given.evenIfDone ?? false };
+/** The settings of a run that say which part of a job is done once. */
+export function occurrence(given, name) {
+  const missing = unspoken(given);
+  if (missing !== undefined) throw new ConfigError(missing, { resource: name });
+  const { key, at, tz, cron } = given;
+  const length = (name) => whole(name, given[name]);
+  return { key, everyMs: length("every"), offsetMs: length("offset"), at, tz, cron, cooldownMs: length("cooldown"), keepMs: length("keep") };
 }
 
-/** The key of a run: the given one, or that of the period at this time. */
-export function runKey({ key, every, offset = 0 }, unixMs, runs) {
-  return every === undefined ? key : runs.periodKey(unixMs, whole("every", every), whole("offset", offset));
+/** The attempts that a run may have: their number, and the pause between them. A larger number is not reached either. */
+export function attemptLimit({ maxAttempts, retryAfter }) {
+  return [natural("maxAttempts", maxAttempts), whole("retryAfter", retryAfter)];
+}
+
+/** A whole number that the component can read. */
+function natural(name, number) {
+  if (number === undefined) return undefined;
+  if (!Number.isSafeInteger(number) || number < 0) throw new ConfigError(`${name}: ${number} is not a safe integer of 0 or more`);
+  return Math.min(number, 0xffff_ffff);
 }
 
 /** Settings of a client of these nodes. @param {Record<string, any>} settings @param {any[]} nodes */
 export function config({ driftPpm, requestTimeout, maxTtl, quorumId }, nodes) {
-  if (driftPpm !== undefined && !(Number.isSafeInteger(driftPpm) && driftPpm >= 0)) {
-    throw new ConfigError(`driftPpm: ${driftPpm} is not a safe integer of 0 or more`);
-  }
   return {
     nodes: nodes.map(({ durability }) => ({ poll: "acquire", watch: false, durability })),
-    driftPpm: driftPpm === undefined ? undefined : Math.min(driftPpm, 0xffff_ffff),
+    driftPpm: natural("driftPpm", driftPpm),
     requestTimeoutMs: whole("requestTimeout", requestTimeout),
     limits: {},
     quorum: nodes.length === 1 ? single({ maxTtl, quorumId }) : { id: id(quorumId), maxTtlMs: whole("maxTtl", maxTtl) },

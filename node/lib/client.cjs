@@ -155,7 +155,7 @@ class Client {
 
   async beginRun(name, given) {
     const settings = options(given, NATIVE_RUN);
-    const missing = unspoken(settings, true);
+    const missing = unspoken(settings);
     if (missing !== undefined) throw new ConfigError(missing, { resource: text("name", name) });
     const begun = await this.#native.beginRun(text("name", name), settings, runs);
     return begun.run === undefined ? { run: null, ...skipped(begun) } : begun;

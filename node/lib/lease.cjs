@@ -3,6 +3,7 @@
 const { ConfigError, NOTHING_TO_EXTEND, errorOf } = require("./errors.cjs");
 const { run } = require("./loop.cjs");
 const { number } = require("./options.cjs");
+const { reasonGiven, reasonOf } = require("./reasons.cjs");
 const { written } = require("./results.cjs");
 const { shows } = require("./shown.cjs");
 const { told } = require("./told.cjs");
@@ -120,18 +121,6 @@ function given(how) {
   return how !== undefined && how !== null && "result" in how ? written(how.result) : undefined;
 }
 
-/** Tells if this is an error, also one of another realm, such as a test runner makes. */
-const isError = (value) => value instanceof Error || Object.prototype.toString.call(value) === "[object Error]";
-
-/** The reason of a failure in words: of an error `name: message`, and nothing for a value without a text. */
-function reasonOf(thrown) {
-  try {
-    return isError(thrown) ? Error.prototype.toString.call(thrown) : `${thrown}`;
-  } catch {
-    return "";
-  }
-}
-
 /** A lease under which work is done that is done once. */
 class Run extends Lease {
   #isMarked = false;
@@ -151,10 +140,7 @@ class Run extends Lease {
   }
 
   async fail(reason) {
-    if (typeof reason !== "string" && !isError(reason)) {
-      throw new TypeError(`fail needs the reason, a string or an Error, not ${typeof reason}`);
-    }
-    await this[fail](reason);
+    await this[end]("fail", false, reasonGiven(reason));
   }
 
   completionIn(how) {

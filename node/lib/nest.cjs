@@ -53,7 +53,7 @@ function adapter({ Inject, Module }) {
       throw new TypeError("key must be a string, or a function of the arguments of the call");
     }
     const settings = options(given, SETTINGS);
-    const missing = unspoken({ key: occurrence, ...settings }, true);
+    const missing = unspoken({ key: occurrence, ...settings });
     if (missing !== undefined) throw new ConfigError(`@Once: ${missing}`);
     return (target, key, descriptor) => {
       const method = descriptor?.value;

@@ -5,29 +5,12 @@
 import { Lease, type Client, type LockOptions } from "../index.js";
 import type { AttemptOptions, Attempts, RetryLater } from "./attempts.js";
 import type { LockInfo } from "./errors.js";
-import type { AlreadyDone, Completion, FinishOptions, Occurrence as OccurrenceInUtc, OccurrenceOptions, Ran } from "./runs.js";
+import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran } from "./runs.js";
 
-/**
- * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already distinguishes from all
- * other, such as `welcome-42`.
- */
-export type Occurrence = OccurrenceInUtc | { cron: string; tz: string };
+export type { Occurrence };
 
 /** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
 export interface OnceOptions extends OccurrenceOptions, AttemptOptions, Omit<LockOptions, "fair"> {
-  /** The time of day at which the periods of `every` begin, from "00:00" to "23:59" by the clocks of `tz`. They are whole days then. Default: midnight. */
-  at?: string | undefined;
-  /**
-   * The zone by whose clocks `every` and `cron` count, by its name in the IANA database, such as "Europe/Berlin" or "UTC". The key
-   * is the local time with the zone as you wrote it, `2026-10-25T02:30[Europe/Berlin]`: a time that comes twice when clocks are set
-   * back is done once, and so is one that clocks leave out, as soon as they are past it.
-   */
-  tz?: string | undefined;
-  /**
-   * One occurrence for each time of a cron expression by the clocks of `tz`: minute, hour, day of the month, month and day of the
-   * week, such as "0 2 * * 1-5". The occurrence is the latest one until now, so a process that comes late does it.
-   */
-  cron?: string | undefined;
   /**
    * Takes the run over from its runner, for work that only the newest call has right. Its lease is lost, with the reason `"revoked"`. The call
    * waits until its holder has let go, or the lease has run out; of several calls that wait the newest runs, and the others are answered

@@ -41,22 +41,18 @@ const RUN = /** @type {const} */ ({
   key: "text",
   every: LENGTH,
   offset: LENGTH,
+  at: "text",
+  tz: "text",
+  cron: "text",
   cooldown: LENGTH,
   keep: LENGTH,
   ...LOCK,
   trustQuorum: "true or false",
   evenIfDone: "true or false",
-});
-const NATIVE_RUN = /** @type {const} */ ({
-  ...RUN,
-  at: "text",
-  tz: "text",
-  cron: "text",
-  replace: "true or false",
   maxAttempts: "number",
   retryAfter: LENGTH,
-  watchHolder: NATIVE.watchHolder,
 });
+const NATIVE_RUN = /** @type {const} */ ({ ...RUN, replace: "true or false", watchHolder: NATIVE.watchHolder });
 const HOLDER = /** @type {const} */ ({ token: "number", owner: "text" });
 const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" });
 

@@ -9,13 +9,26 @@ export interface OccurrenceOptions {
    * is the start of the period in UTC. Machines whose clocks differ agree on all but the moments in which a period begins.
    */
   every?: number | undefined;
-  /** How many ms after the start of 1970 in UTC the periods of `every` begin; less than a period, default 0. */
+  /** How many ms after the start of 1970, in UTC or by the clocks of `tz`, the periods of `every` begin; less than a period, default 0. */
   offset?: number | undefined;
+  /** The time of day at which the periods of `every` begin, from "00:00" to "23:59" by the clocks of `tz`. They are whole days then. Default: midnight. */
+  at?: string | undefined;
+  /**
+   * The zone by whose clocks `every` and `cron` count, by its name in the IANA database, such as "Europe/Berlin" or "UTC". The key
+   * is the local time with the zone as you wrote it, `2026-10-25T02:30[Europe/Berlin]`: a time that comes twice when clocks are set
+   * back is done once, and so is one that clocks leave out, as soon as they are past it.
+   */
+  tz?: string | undefined;
+  /**
+   * One occurrence for each time of a cron expression by the clocks of `tz`: minute, hour, day of the month, month and day of the
+   * week, such as "0 2 * * 1-5". The occurrence is the latest one until now, so a process that comes late does it.
+   */
+  cron?: string | undefined;
   /** Once done, the job is not done again for this many ms, counted from the end of the work. In place of a key or period. */
   cooldown?: number | undefined;
   /**
    * How many ms the completion of the finished work stands: at least the ttl and the period, at most 100 years (7 days on a quorum).
-   * By default 7 days, or twice the period if that is longer than 7 days.
+   * By default 7 days, or twice the period if that is longer than 7 days. With `tz` it stands until a day after the next time at least.
    */
   keep?: number | undefined;
   /**
@@ -36,7 +49,7 @@ export interface OccurrenceOptions {
  * When the work is to be done again: one of these has to be given. A `keep` alone is for work that its name already tells from all
  * other, such as `welcome-42`.
  */
-export type Occurrence = { key: string } | { every: number } | { cooldown: number } | { keep: number };
+export type Occurrence = { key: string } | { every: number } | { cron: string; tz: string } | { cooldown: number } | { keep: number };
 
 /** The completion of finished work: while it stands, nobody does the work again. */
 export interface Completion {

@@ -29,6 +29,9 @@ function stage(source) {
   const client = Object.fromEntries(
     ["setCredentials", "acquire", "release", "declareLost", "close"].map((name) => [name, hear(name)]),
   );
+  const reads = [];
+  client.read = () => BigInt(reads.push(undefined));
+  client.takeRead = (id) => reads[Number(id) - 1];
   client.handleTimeout = () => (scene.wakeAtNs = undefined);
   client.isIdle = () => scene.isIdle;
   client.pollOutput = () => outputs.shift() ?? { tag: "wake-at", val: { atNs: scene.wakeAtNs } };
@@ -40,7 +43,12 @@ function stage(source) {
     outputs.push(...said);
     machine.acquire("another", "me", {});
   };
-  return Object.assign(scene, { machine, slot, lease: new Lease(machine, slot), say });
+  /** What the nodes answer to the latest read. */
+  const answer = (...outcomes) => {
+    reads[reads.length - 1] = { outcomes };
+    say();
+  };
+  return Object.assign(scene, { machine, slot, lease: new Lease(machine, slot), say, answer });
 }
 
 test("a renewal in time moves the deadline, one at the deadline or later brings nothing back", () => {
@@ -139,6 +147,26 @@ test("a release whose answer was lost is done once the lock is free", async () =
   const releasing = scene.lease.release();
   scene.say(event("released", { confirmed: false }));
   await releasing;
+});
+
+test("a read resolves with the answers of the nodes, each with its own", async () => {
+  const scene = stage();
+  const first = scene.machine.read("a");
+  const second = scene.machine.read("b");
+  scene.answer("of the second");
+  assert.deepEqual(await second, ["of the second"]);
+  assert.equal(await Promise.race([first, "not yet"]), "not yet");
+});
+
+test("a read of a client that is closed, or whose machine fails, rejects", async () => {
+  const scene = stage();
+  const reading = scene.machine.read("a");
+  assert.throws(() => scene.say({ tag: "unheard-of", val: {} }), /unsupported output/);
+  await assert.rejects(reading, /unsupported output/);
+  await assert.rejects(scene.machine.read("a"), /unsupported output/);
+  const closed = stage();
+  closed.machine.close();
+  await assert.rejects(closed.machine.read("a"), { code: "closed" });
 });
 
 test("credentials are requested once at a time, and again whenever they are needed", async () => {

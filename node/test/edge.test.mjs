@@ -191,7 +191,7 @@ test("impossible settings of runs are refused", async () => {
     { keep: DAY * 36_501 },
     { keep: Infinity },
   ]) {
-    await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work may be done again: key [^,]*, such as a date\), every [^,]*, cooldown [^,]*, or keep / });
+    await assert.rejects(client.once("job", () => assert.fail("it ran")), { code: "config", resource: "job", message: /^say when the work may be done again: key [^,]*, such as a date\), every [^,]*, cron .*, cooldown [^,]*, or keep / });
     await assert.rejects(client.once("job", options, () => assert.fail("it ran")), ConfigError, JSON.stringify(options));
   }
   for (const call of [() => client.once("job"), () => client.once("job", { key: 5 }, () => 0), () => client.beginRun(7)]) {

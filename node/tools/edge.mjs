@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 
 const [transpiled, folder] = process.argv.slice(2);
 /** Modules shared by both halves of the package, written for `require`. */
-const SHARED = ["errors", "lengths", "occurrence", "options", "results", "shown", "under"];
+const SHARED = ["errors", "lengths", "occurrence", "options", "reasons", "results", "shown", "under"];
 
 const shared = join(folder, "edge", "shared");
 await mkdir(shared, { recursive: true });

@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(minor("go version devel"), None);
     }
 
-    /// The times and tries of runs, which the module in Go needs by itself, since it drives the protocol by itself.
+    /// The times and tries of runs, which Go and JavaScript at the edge need by themselves, since they drive the protocol by themselves.
     const OF_RUNS: [(&str, &str, &str); 9] = [
         ("attempts", "RECORD_TTL", "recordTTL"),
         ("attempts", "RECORD_WAIT", "recordWait"),
@@ -262,22 +262,50 @@ mod tests {
         ("once", "FORGET_LOOKS", "forgetLooks"),
     ];
 
-    /// The number that a constant is set to, and its unit: seconds, or none.
-    fn constant(text: &str, before: &str) -> Option<(u32, bool)> {
+    fn read(path: &str) -> String {
+        std::fs::read_to_string(run::root().join(path)).expect("it can be read")
+    }
+
+    /// The value of a constant: a number, or a length of time in milliseconds.
+    #[derive(Debug, PartialEq)]
+    enum Constant {
+        Number(u32),
+        Ms(u32),
+    }
+
+    fn constant(text: &str, before: &str) -> Option<Constant> {
         let line = text.lines().map(str::trim).find(|line| line.starts_with(before))?;
         let (_, value) = line.split_once('=')?;
         let is_seconds = value.contains("from_secs") || value.contains("time.Second");
-        let digits = value.trim_matches(|letter: char| !letter.is_ascii_digit());
-        Some((digits.parse().ok()?, is_seconds))
+        let digits: String = value.chars().filter(char::is_ascii_digit).collect();
+        let number = digits.parse().ok()?;
+        let is_ms = before.ends_with("_MS ");
+        Some(if is_seconds {
+            Constant::Ms(number * 1000)
+        } else if is_ms {
+            Constant::Ms(number)
+        } else {
+            Constant::Number(number)
+        })
     }
 
     #[test]
     fn runs_take_the_same_times_and_tries_in_go_as_in_rust() {
         for (file, in_rust, in_go) in OF_RUNS {
-            let read = |path: String| std::fs::read_to_string(run::root().join(path)).expect("it can be read");
-            let rust = constant(&read(format!("client/src/runs/{file}.rs")), &format!("const {in_rust}:"));
-            let go = constant(&read(format!("go/{file}.go")), &format!("{in_go} "));
+            let rust = constant(&read(&format!("client/src/runs/{file}.rs")), &format!("const {in_rust}:"));
+            let go = constant(&read(&format!("go/{file}.go")), &format!("{in_go} "));
             assert!(rust.is_some() && rust == go, "{in_rust} is {rust:?}, and {in_go} is {go:?}");
+        }
+    }
+
+    #[test]
+    fn runs_take_the_same_times_and_tries_at_the_edge_as_in_rust() {
+        let edge = read("node/edge/attempts.mjs");
+        for (file, name, _) in OF_RUNS {
+            let rust = constant(&read(&format!("client/src/runs/{file}.rs")), &format!("const {name}:"));
+            let as_ms = constant(&edge, &format!("const {name}_MS "));
+            let edge = as_ms.or_else(|| constant(&edge, &format!("const {name} ")));
+            assert!(rust.is_some() && rust == edge, "{name} is {rust:?}, and {edge:?} at the edge");
         }
     }
 

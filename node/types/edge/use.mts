@@ -1,6 +1,6 @@
 // What a program for a runtime without Node writes in strict TypeScript, and what it must not. Only compiled, never run.
 
-import { connect, ConfigError, Lease, LeaseholdError, Run, type Client, type LockInfo, type OnceOutcome } from "leasehold/edge";
+import { connect, ConfigError, GivenUpError, Lease, LeaseholdError, Run, type Attempts, type Client, type LockInfo, type OnceOutcome } from "leasehold/edge";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
@@ -27,6 +27,15 @@ export async function all(): Promise<string | undefined> {
   await using run = (await client.beginRun("a", { every: 60_000 })).run;
   same<typeof run, Run | null>();
   await run?.finish();
+  same<NonNullable<typeof run>["attempts"], Attempts | null>();
+  await run?.fail(new Error("no"));
+  await client.once("a", { cron: "0 2 * * 1-5", tz: "Europe/Berlin", maxAttempts: 3, retryAfter: 60_000 }, () => 0);
+  await client.once("a", { every: 86_400_000, at: "02:00", tz: "UTC" }, () => 0);
+  if (!outcome.ran && outcome.reason === "later") same<typeof outcome.attempts, Attempts>();
+  // @ts-expect-error: a cron expression needs a zone
+  await client.once("a", { cron: "0 2 * * *" }, () => 0);
+  // @ts-expect-error: a reason is needed
+  await run?.fail();
   // @ts-expect-error: the key is a string
   await client.once("a", { key: 5 }, () => 0);
 
@@ -45,6 +54,7 @@ export async function all(): Promise<string | undefined> {
     await connect(["webdis+http://a", "webdis+http://b"], { quorumId: "0", credentials: { token: "t" } });
   } catch (error) {
     if (error instanceof ConfigError) return error.holder?.owner;
+    if (error instanceof GivenUpError) return error.attempts.reason ?? undefined;
     if (error instanceof LeaseholdError) return error.code;
   }
   return undefined;
