@@ -104,8 +104,7 @@ impl Attempts {
     /// however it ended.
     pub fn next(shown: impl IntoIterator<Item = Self>, limit: AttemptLimit, unix_ms: u64) -> NextAttempt {
         let AttemptLimit { max, retry_after } = limit;
-        // Some nodes may have missed the latest.
-        let last = shown.into_iter().max_by_key(|attempts| attempts.count);
+        let last = Self::latest(shown);
         let pause_ms = u64::try_from(retry_after.as_millis()).unwrap_or(u64::MAX);
         match last {
             Some(last) if last.count >= max.get() => NextAttempt::GivenUp(last),
@@ -121,6 +120,11 @@ impl Attempts {
                 reason: None,
             }),
         }
+    }
+
+    /// The latest of the attempts that nodes show: some may have missed the latest one, or the reason why it failed.
+    pub fn latest(shown: impl IntoIterator<Item = Self>) -> Option<Self> {
+        shown.into_iter().max_by_key(|attempts| (attempts.count, attempts.reason.is_some()))
     }
 
     /// The attempts that nodes show while the lock of their record is held. Only nodes count that show this holder: others may be
@@ -215,6 +219,12 @@ mod tests {
         assert!(second.are_used_up() && !first.are_used_up());
         let shown = [first.clone(), second.clone(), first.clone()];
         assert_eq!(Attempts::next(shown, TWO, 62_000), NextAttempt::GivenUp(second.clone()), "before the pause, too");
+        let failed = [second.failed("no disk"), second.clone(), first.failed("no paper")];
+        assert_eq!(
+            Attempts::next(failed, TWO, 62_000),
+            NextAttempt::GivenUp(second.failed("no disk")),
+            "the last node has missed the reason"
+        );
         let more = AttemptLimit { max: NonZeroU32::new(3).unwrap(), ..TWO };
         assert_eq!(begun(Attempts::next([second], more, 200_000)).count, 3, "more were allowed");
         assert_eq!(begun(Attempts::next([first], TWO, 500)).count, 2, "the clock was set back");

@@ -98,7 +98,7 @@ impl wit::Guest for Component {
             Some(holder) => Attempts::beside(nodes.iter().map(Option::as_ref), &nonce(&holder)?)?,
             None => nodes.iter().flatten().filter_map(Attempts::of).collect(),
         };
-        found.into_iter().max_by_key(|attempts| attempts.count).map(lowered)
+        Attempts::latest(found).map(lowered)
     }
 
     fn fail_attempt(attempts: wit::Attempts, reason: String) -> wit::Attempts {

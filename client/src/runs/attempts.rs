@@ -174,7 +174,7 @@ impl Client {
         // Where the name is too long, none were counted.
         let Ok(record) = record(resource) else { return Ok(None) };
         let nodes = self.inspect_nodes(record.as_str()).await?;
-        Ok(nodes.iter().flatten().filter_map(Attempts::of).max_by_key(|attempts| attempts.count))
+        Ok(Attempts::latest(nodes.iter().flatten().filter_map(Attempts::of)))
     }
 
     /// Removes the count of the attempts at a run.
