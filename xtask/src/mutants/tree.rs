@@ -260,7 +260,7 @@ mod tests {
                 let path = path.unwrap_or_else(|error| panic!("{included} in {}: {error}", file.display()));
                 // Pages are included where docs are tested, which is not done here.
                 let is_there = |name: &&str| path.starts_with(run::root().join(name));
-                if !COPIED.iter().any(|name| is_there(&name)) && !is_there(&"docs") {
+                if !COPIED.iter().any(is_there) && !is_there(&"docs") {
                     missing.push(format!("{included} in {}", file.display()));
                 }
             }
