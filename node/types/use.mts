@@ -113,6 +113,7 @@ export async function runs(client: Client): Promise<number | string | undefined>
   if (outcome.ran) return outcome.value;
   if (outcome.reason === "running") return outcome.holder?.owner;
   if (outcome.reason === "later") return outcome.attempts.retryAt;
+  if (outcome.reason === "replaced") return undefined;
   same<typeof outcome.left, number>();
   // @ts-expect-error: somebody else is at it only while it is not done
   outcome.holder;
@@ -120,6 +121,7 @@ export async function runs(client: Client): Promise<number | string | undefined>
 
   const begun = await client.beginRun("a", { key: "2026-11-24" });
   if (begun.run === null && begun.reason === "later") return begun.attempts.reason ?? undefined;
+  if (begun.run === null && begun.reason === "replaced") return undefined;
   if (begun.run === null) return begun.reason === "done" ? begun.at : begun.holder?.token;
   await using run = begun.run;
   const lease: Lease = run;
