@@ -9,7 +9,7 @@ use leasehold::blocking::{Client, Once, Run, RunRequest};
 use leasehold::{Error, ErrorKind};
 
 use crate::Store;
-use crate::common::{PATIENCE, ms, with_shortest_ttl};
+use crate::common::{PATIENCE, eventually, ms, with_shortest_ttl};
 use crate::runs::{begun, done};
 
 /// Longer than any test: what ends earlier does not end by the clock.
@@ -100,31 +100,31 @@ pub(crate) fn the_newest_request_always_works_if_it_asks_for_that(store: &Store)
 
 pub(crate) fn requests_that_replace_one_another_take_turns(store: &Store) {
     let clients: Vec<Client> = (0..4).map(|_| store.client()).collect();
-    let (working, finished) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let (working, ended, finished) = (AtomicBool::new(false), AtomicUsize::new(0), AtomicUsize::new(0));
     thread::scope(|scope| {
         for client in &clients {
-            let work = || match deploy(client).replace().begin().unwrap() {
-                Once::Run(run) => {
-                    assert!(!working.swap(true, Ordering::SeqCst), "two at once");
-                    // Work that has looked for a loss as often as this is done.
-                    let is_over = (0..20).any(|_| {
-                        thread::sleep(ms(5));
-                        run.is_lost()
-                    });
-                    working.store(false, Ordering::SeqCst);
-                    if is_over || run.finish().is_err() {
-                        let _ = run.release();
-                    } else {
-                        finished.fetch_add(1, Ordering::SeqCst);
+            let work = || {
+                match deploy(client).replace().begin().unwrap() {
+                    Once::Run(run) => {
+                        assert!(!working.swap(true, Ordering::SeqCst), "two at once");
+                        let is_the_last = || ended.load(Ordering::SeqCst) == clients.len() - 1;
+                        eventually("it is told, or nobody else is left", || run.is_lost() || is_the_last());
+                        working.store(false, Ordering::SeqCst);
+                        if is_the_last() && run.finish().is_ok() {
+                            finished.fetch_add(1, Ordering::SeqCst);
+                        } else {
+                            let _ = run.release();
+                        }
                     }
+                    Once::Replaced => {}
+                    other => panic!("nobody has finished: {other:?}"),
                 }
-                Once::Replaced | Once::Done(_) => {}
-                other => panic!("{other:?}"),
+                ended.fetch_add(1, Ordering::SeqCst);
             };
             scope.spawn(work);
         }
     });
-    assert!(finished.load(Ordering::SeqCst) > 0, "the newest one has nobody to step aside for");
+    assert_eq!(finished.into_inner(), 1, "the newest one has nobody to step aside for");
     done(deploy(&clients[0]));
 }
 
