@@ -8,8 +8,8 @@ import { after, test } from "node:test";
 import { connect as connectNative } from "leasehold";
 import { connect, ConfigError, GivenUpError, LeaseholdError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
 import { part } from "./helpers/edge.mjs";
-import { startDynamodb, startEtcd, startRedis, startWebdis } from "./helpers/servers.mjs";
-import { startRest } from "./helpers/rest.mjs";
+import { edgeStores } from "./helpers/edge-stores.mjs";
+import { startDynamodb, startRedis, startWebdis } from "./helpers/servers.mjs";
 
 const { Counting, begin } = await part("attempts");
 const { load } = await part("inline");
@@ -65,23 +65,7 @@ test("an offset is no zone, whatever the runtime takes", (t) => {
 });
 
 const STORES = {
-  async Webdis(t) {
-    const redis = await startRedis(t);
-    const { url } = await startWebdis(t, redis.url);
-    return { url, native: redis.url };
-  },
-  async "a REST server"(t) {
-    const redis = await startRedis(t);
-    const { url } = await startRest(t, redis.url);
-    return { url, native: redis.url };
-  },
-  async etcd(t) {
-    const { url } = await startEtcd(t);
-    return { url, native: url };
-  },
-  async "DynamoDB Local"() {
-    return { url: dynamodb.url, native: dynamodb.url, credentials: dynamodb.credentials };
-  },
+  ...edgeStores(dynamodb),
   async "a quorum"(t) {
     const quorumId = "00112233445566778899aabbccddeeff";
     const nodes = [];
@@ -194,7 +178,10 @@ async function two(t, settings = SLOW) {
   const scene = { slowMs: 0, isDown: false };
   const fetch = async (url, request) => {
     const isOfCount = `${url}${request.body === undefined ? "" : Buffer.from(request.body)}`.includes("attempts");
-    if (isOfCount && scene.isDown) throw new TypeError("fetch failed");
+    if (isOfCount && scene.isDown) {
+      scene.refuses?.();
+      throw new TypeError("fetch failed");
+    }
     if (isOfCount && scene.slowMs > 0) await new Promise((resolve) => setTimeout(resolve, scene.slowMs));
     return globalThis.fetch(url, request);
   };
@@ -297,8 +284,8 @@ test("work does not begin if it cannot be counted, and its lease is free again",
   await assert.rejects(scene.client.once("bill", BILL, never), StoreUnavailableError);
   const controller = new AbortController();
   const reason = new Error("enough");
+  scene.refuses = () => controller.abort(reason);
   const aborted = scene.client.once("bill", { ...BILL, signal: controller.signal }, never);
-  setTimeout(() => controller.abort(reason), 50);
   await assert.rejects(aborted, (error) => error === reason);
   assert.equal((await scene.other.inspectRun("bill", "may")).holder, null);
   scene.isDown = false;

@@ -15,6 +15,7 @@ import {
   Run,
   StoreRefusedError,
 } from "leasehold/edge";
+import { edgeStores } from "./helpers/edge-stores.mjs";
 import { startDynamodb, startEtcd, startRedis, startWebdis } from "./helpers/servers.mjs";
 import { startRest } from "./helpers/rest.mjs";
 import { aborted } from "./helpers/signals.mjs";
@@ -29,25 +30,7 @@ const DAY = 86_400_000;
 const dynamodb = await startDynamodb({ after });
 Object.assign(process.env, dynamodb.env);
 
-const STORES = {
-  async Webdis(t) {
-    const redis = await startRedis(t);
-    const { url } = await startWebdis(t, redis.url);
-    return { url, native: redis.url };
-  },
-  async "a REST server"(t) {
-    const redis = await startRedis(t);
-    const { url } = await startRest(t, redis.url);
-    return { url, native: redis.url };
-  },
-  async etcd(t) {
-    const { url } = await startEtcd(t);
-    return { url, native: url };
-  },
-  async "DynamoDB Local"() {
-    return { url: dynamodb.url, native: dynamodb.url, credentials: dynamodb.credentials };
-  },
-};
+const STORES = edgeStores(dynamodb);
 
 for (const [name, start] of Object.entries(STORES)) {
   test(`a lock on ${name} is shared with native code`, async (t) => {
