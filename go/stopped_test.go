@@ -3,12 +3,10 @@
 package leasehold_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 	"testing"
 	"time"
@@ -63,17 +61,7 @@ func TestProcessesThatAreStoppedOrKilledLoseTheirLocks(t *testing.T) {
 
 func TestAnAttemptOfAProcessThatWasKilledCounts(t *testing.T) {
 	redis := testserver.StartRedis(t)
-	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), runner+"="+redis.URL)
-	child.Stderr = os.Stderr
-	output, err := child.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := child.Start(); err != nil {
-		t.Fatal(err)
-	}
-	said := bufio.NewScanner(output)
+	child, said := stopped.Again(t, runner+"="+redis.URL)
 	if said.Scan(); said.Text() != "1" {
 		t.Errorf("it is attempt %s", said.Text())
 	}
@@ -83,7 +71,7 @@ func TestAnAttemptOfAProcessThatWasKilledCounts(t *testing.T) {
 	_ = child.Wait()
 	client := connect(t, redis.URL)
 	options := []leasehold.OnceOption{leasehold.MaxAttempts(2), leasehold.Wait(20 * time.Second)}
-	_, err = client.Once(t.Context(), "deadly", "1", func(_ context.Context, run *leasehold.Run) error {
+	_, err := client.Once(t.Context(), "deadly", "1", func(_ context.Context, run *leasehold.Run) error {
 		if got := run.Attempts(); got.Count != 2 {
 			t.Errorf("%+v", got)
 		}

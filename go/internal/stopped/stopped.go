@@ -63,13 +63,15 @@ type process struct {
 	*exec.Cmd
 	said  *bufio.Scanner
 	token uint64
+	// silent is when it was told to do nothing any more.
+	silent time.Time
 }
 
-// start starts a holder, and returns it once it has the lock and others see that.
-func start(t *testing.T, at string, other *leasehold.Client) *process {
+// Again starts this program again, with a variable that it looks for, and hands on what it says. It ends with the test.
+func Again(t *testing.T, variable string) (*exec.Cmd, *bufio.Scanner) {
 	t.Helper()
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), holder+"="+at)
+	child.Env = append(os.Environ(), variable)
 	child.Stderr = os.Stderr
 	output, err := child.StdoutPipe()
 	if err != nil {
@@ -79,8 +81,16 @@ func start(t *testing.T, at string, other *leasehold.Client) *process {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = child.Process.Kill() })
-	p := &process{Cmd: child, said: bufio.NewScanner(output)}
+	return child, bufio.NewScanner(output)
+}
+
+// start starts a holder, and returns it once it has the lock and others see that.
+func start(t *testing.T, at string, other *leasehold.Client) *process {
+	t.Helper()
+	child, said := Again(t, holder+"="+at)
+	p := &process{Cmd: child, said: said}
 	p.said.Scan()
+	var err error
 	if p.token, err = strconv.ParseUint(p.said.Text(), 10, 64); err != nil {
 		t.Fatalf("the holder says %q", p.said.Text())
 	}
@@ -94,6 +104,9 @@ func start(t *testing.T, at string, other *leasehold.Client) *process {
 
 func (p *process) signal(t *testing.T, which syscall.Signal) {
 	t.Helper()
+	if which != syscall.SIGCONT {
+		p.silent = time.Now()
+	}
 	if err := p.Process.Signal(which); err != nil {
 		t.Fatal(err)
 	}
@@ -136,12 +149,11 @@ func Run(t *testing.T, at string, open Opener) {
 // renewed in the last third of the ttl; a busy machine makes that a little longer.
 func succeed(t *testing.T, client *leasehold.Client, child *process) *leasehold.Lease {
 	t.Helper()
-	began := time.Now()
 	lease, err := client.Lock(t.Context(), name, leasehold.TTL(30*time.Second))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(began); took < ttl/4 {
+	if took := time.Since(child.silent); took < ttl/4 {
 		t.Errorf("it was free after %v", took)
 	}
 	if lease.Token() <= child.token {
