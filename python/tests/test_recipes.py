@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import http.client
 import io
 import json
@@ -23,7 +24,7 @@ from typing import Any
 
 import pytest
 import redis as redis_py
-from conftest import PATIENCE, TTL, connect, eventually
+from conftest import PATIENCE, REQUEST_TIMEOUT, TTL, connect, eventually
 
 import leasehold
 import leasehold.aio
@@ -56,6 +57,9 @@ def run(code: str, heading: str) -> SimpleNamespace:
 @pytest.fixture
 def its_store(redis: str, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("LEASEHOLD_STORE", redis)
+    # The recipes keep the default, within which a busy machine does not always answer.
+    for module in (leasehold, leasehold.aio):
+        monkeypatch.setattr(module, "connect", functools.partial(module.connect, request_timeout=REQUEST_TIMEOUT))
     return redis
 
 
@@ -361,23 +365,15 @@ def test_fastapi(its_store: str) -> None:
         with TestClient(names.app) as app:
 
             def charging(number: int) -> Any:
-                for _ in range(10):
-                    charged = pool.submit(app.post, f"/invoices/{number}/charge")
-                    eventually("it answers or works", lambda: charged.done() or entered.is_set())
-                    if entered.is_set():
-                        return charged
-                    # A store may be too slow for a request that does not wait.
-                    assert charged.result().json() == {"error": "store_unavailable"}
-                raise AssertionError("the store is too slow")
-
-            def refused(number: int) -> Any:
-                answers = (app.post(f"/invoices/{number}/charge") for _ in range(10))
-                return next(answer for answer in answers if answer.json() != {"error": "store_unavailable"})
+                charged = pool.submit(app.post, f"/invoices/{number}/charge")
+                eventually("it works", lambda: entered.is_set() or charged.done())
+                assert entered.is_set(), charged.result().json()
+                return charged
 
             eventually("it leads", lambda: leaders != [])
             assert leaders == [held_token(observer, "refresher")]
             first = charging(42)
-            second = refused(42)
+            second = app.post("/invoices/42/charge")
             assert (second.status_code, second.json(), second.headers["retry-after"]) == (409, {"error": "busy"}, "1")
             leave.set()
             assert (first.result(PATIENCE).status_code, first.result().json()["invoice"]) == (200, 42)
