@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 
 use crate::ids::{NodeId, Token};
 use crate::one_or_many::OneOrMany;
+use crate::op::{Outcome, Refusal};
 use crate::time::Monotonic;
 
 /// The most nodes of a quorum.
@@ -14,6 +15,19 @@ pub(crate) const MAX_NODES: usize = 31;
 /// `floor(n / 2) + 1` of the *configured* nodes, however many can be reached.
 pub const fn majority(nodes: usize) -> usize {
     nodes / 2 + 1
+}
+
+/// Tells if a lease is revoked, by what each node has answered to that: fewer than a majority renew it from then on. False if it has so few
+/// records that it is over; `None` where that is open.
+pub fn revoked(answers: &[Outcome]) -> Option<bool> {
+    let spare = answers.len() - majority(answers.len());
+    let marked = answers.iter().filter(|answer| matches!(answer, Outcome::Applied(_))).count();
+    let without = answers.iter().filter(|answer| matches!(answer, Outcome::NotApplied(Refusal::Conflict(_)))).count();
+    match marked {
+        marked if marked > spare => Some(true),
+        0 if without > spare => Some(false),
+        _ => None,
+    }
 }
 
 /// The instant until which at least `q` nodes hold our record: the q-th largest of their deadlines.

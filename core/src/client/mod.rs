@@ -4,6 +4,7 @@ mod env;
 mod io;
 mod locks;
 mod queue;
+mod reads;
 mod run;
 mod sightings;
 
@@ -16,6 +17,8 @@ use env::Env;
 pub use io::{Error, Input, Output, Stats, Transmit};
 use locks::{Lock, LockIndex, Locks};
 pub use queue::Departure;
+use reads::Read;
+pub use reads::Revocation;
 
 use crate::about::{About, RunResult};
 use crate::config::{Config, LockOptions, MAX_KEEP, Quorum};
@@ -24,7 +27,7 @@ use crate::ids::{LockId, NodeId, Nonce, ReadId, RequestId, Resource, Seq, Versio
 use crate::lease::{Acquisition, Effects, Idle, Input as LeaseInput, Machine, Releasing, Send, node_ids};
 use crate::member::LossId;
 use crate::one_or_many::OneOrMany;
-use crate::op::{Fault, FaultKind, Holder, Holding, Op, Outcome, TransportFault};
+use crate::op::{Fault, FaultKind, Holder, Holding, Outcome, TransportFault};
 use crate::prf::{Entropy, Seed};
 use crate::session::{JobId, Sessions};
 use crate::time::{Monotonic, Now};
@@ -42,8 +45,7 @@ pub struct Client {
     orphans: BTreeMap<OrphanId, Orphan>,
     next_orphan: u64,
     requests: BTreeMap<RequestId, Request>,
-    /// The answers of the nodes, as far as they have come.
-    reads: BTreeMap<ReadId, Vec<Option<Outcome>>>,
+    reads: BTreeMap<ReadId, Read>,
     next_read: u64,
     next_request: u64,
     timers: Timers<Timer>,
@@ -254,38 +256,6 @@ impl Client {
         let run_result = run_result.map(|result| if is_required { result.that_is_required() } else { result });
         self.drive(place, LeaseInput::Finish(run_result));
         Ok(())
-    }
-
-    /// Reads the record of a resource on every node; [`take_read`](Client::take_read) has the answers. A record is shown as it stands
-    /// there: where its session is over, something that was sent in that may still arrive.
-    pub fn read(&mut self, resource: &Resource, now: Now) -> ReadId {
-        self.advance(now, None);
-        let read = ReadId::new(self.next_read);
-        self.next_read += 1;
-        let deadline = self.env.now.monotonic.plus(self.env.config.request_timeout());
-        let nodes = self.env.config.nodes().len();
-        for node in node_ids(nodes) {
-            let send = Send { node, seq: Seq::new(0), op: Op::Read, deadline };
-            let (target, lock) = (Target::Read(read), LockId::new(u64::MAX));
-            self.sends.push_back(Queued { target, lock, resource: resource.clone(), send });
-        }
-        // Answers that nobody has taken make room for others.
-        if self.reads.len() >= self.env.config.limits().observations {
-            self.reads.pop_first();
-        }
-        self.reads.insert(read, alloc::vec![None; nodes]);
-        read
-    }
-
-    /// The answers to a read, one for each node in their order, once all are there; a node that does not answer in time has an unknown
-    /// outcome. They are returned once.
-    pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
-        let is_over = |answers: &Vec<Option<Outcome>>| answers.iter().all(Option::is_some);
-        self.reads
-            .get(&read)
-            .is_some_and(is_over)
-            .then(|| self.reads.remove(&read))?
-            .map(|read| read.into_iter().flatten().collect())
     }
 
     /// Ends a lease because the embedder has already reported it as lost, by its own reading of the deadline.

@@ -233,12 +233,7 @@ impl Client {
             Target::Session(job) => self.with_sessions(|sessions, moment, out| {
                 sessions.answered(job, outcome, moment, out);
             }),
-            Target::Read(read) => {
-                let answers = self.reads.get_mut(&read).and_then(|answers| answers.get_mut(node.index()));
-                if let Some(answer) = answers {
-                    *answer = Some(outcome);
-                }
-            }
+            Target::Read(read) => self.answer_read(read, node, outcome),
         }
     }
 

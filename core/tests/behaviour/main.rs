@@ -31,6 +31,7 @@ mod release_and_cancel;
 mod renewal;
 mod results;
 mod revoke;
+mod revoking;
 mod runs;
 mod sessions;
 mod step;

@@ -83,7 +83,7 @@ use leasehold_core::member::LossId;
 use leasehold_core::op::{Denial, DenialKind, Fault, FaultKind, Holding, Outcome, Refusal};
 use leasehold_core::time::{Monotonic, Now};
 use leasehold_core::timers::Timers;
-use leasehold_core::{Entropy, Seed};
+use leasehold_core::{Entropy, Revocation, Seed};
 use leasehold_core::{Error, Stats, Transmit};
 use leasehold_core::{LockId, NodeId, Nonce, ReadId, RequestId, Resource, RunResult};
 
@@ -206,6 +206,17 @@ impl WireClient {
     /// The answers to a read, one for each node in their order, once all are there. They are returned once.
     pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
         self.inner.take_read(read)
+    }
+
+    /// Asks the holder of a lease to let go.
+    pub fn revoke(&mut self, resource: &Resource, holder: Nonce, now: Now) -> ReadId {
+        self.expire(now);
+        self.inner.revoke(resource, holder, now)
+    }
+
+    /// What has become of a revocation, once that is known. It is returned once.
+    pub fn take_revoke(&mut self, revoke: ReadId) -> Option<Revocation> {
+        self.inner.take_revoke(revoke)
     }
 
     /// The host's own reading of the deadline has told somebody that the lease is lost, so it must stay lost.
