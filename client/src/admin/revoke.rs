@@ -1,7 +1,6 @@
 //! Revoked leases: their holders are asked to let go, and are safe from others meanwhile.
 
 use leasehold_core::op::{Op, Outcome, Refusal, Revoke};
-use leasehold_core::quorum::majority;
 use leasehold_core::{Nonce, Resource};
 
 use crate::admin::inspect::{error_of, listed, of_another_library, unavailable};
@@ -78,6 +77,7 @@ impl Client {
         let nodes = quorum.urls().len();
         let revokes = (0..nodes).map(|node| (node, revoke.clone())).collect();
         let outcomes = self.driver().request_all(&Resource::new(resource)?, revokes).await?;
+        let is_revoked = leasehold_core::quorum::revoked(&outcomes);
         let (mut marked, mut errors) = (0, Vec::new());
         for (node, outcome) in outcomes.into_iter().enumerate() {
             match revoked(outcome) {
@@ -85,12 +85,7 @@ impl Client {
                 Err(error) => errors.push((quorum.name(node), error)),
             }
         }
-        let without = nodes - errors.len() - marked;
-        match (marked, nodes - majority(nodes)) {
-            (marked, spare) if marked > spare => Ok(true),
-            (0, spare) if without > spare => Ok(false),
-            (marked, _) => Err(Error::new(ErrorKind::StoreUnavailable, too_few(marked, nodes, &errors)).on(resource)),
-        }
+        is_revoked.ok_or_else(|| Error::new(ErrorKind::StoreUnavailable, too_few(marked, nodes, &errors)).on(resource))
     }
 }
 
