@@ -4,14 +4,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
 
-use leasehold_core::{LockId, NodeId, ReadId, RequestId, Resource};
+use leasehold_core::{LockId, NodeId, ReadId, RequestId, Resource, Revocation};
 use leasehold_wire::client as wire;
 
 use crate::Component;
 use crate::answers;
 use crate::commands::{Commands, commands, invalid, resource, wish};
 use crate::ops::{all, holding, ns};
-use crate::outcomes::response;
+use crate::outcomes::{nonce, response};
 use crate::outputs::{error, output, stats, wake};
 use crate::runs;
 use crate::settings::{config, fresh, loss, now, refused, seed};
@@ -19,7 +19,7 @@ use crate::stores::{credentials, none, store, unfit};
 use crate::wit::client as wit;
 use crate::wit::ops::Holding;
 use crate::wit::stores::{Credentials, Store};
-use crate::wit::types::{Config, ConfigError, LockOptions, Now, RunResult};
+use crate::wit::types::{Config, ConfigError, LockOptions, Now, OtherError, RunResult};
 
 impl wit::Guest for Component {
     type Client = Client;
@@ -73,6 +73,18 @@ impl wit::GuestClient for Client {
     fn take_read(&self, read: u64) -> Option<wit::Outcomes> {
         let answers = self.0.borrow_mut().take_read(ReadId::new(read))?;
         Some(wit::Outcomes { outcomes: all(answers, answers::outcome) })
+    }
+
+    fn revoke(&self, name: String, holder: Vec<u8>, at: Now) -> Result<u64, ConfigError> {
+        let resource = Resource::new(&name).map_err(refused)?;
+        let message = "a nonce has 16 bytes";
+        let holder = nonce(&holder).ok_or_else(|| ConfigError::Other(OtherError { message: message.into() }))?;
+        Ok(self.0.borrow_mut().revoke(&resource, holder, now(at)).get())
+    }
+
+    fn take_revoke(&self, revoke: u64) -> Option<wit::Revocation> {
+        let Revocation { is_revoked, troubles } = self.0.borrow_mut().take_revoke(ReadId::new(revoke))?;
+        Some(wit::Revocation { is_revoked, troubles: all(troubles, answers::outcome) })
     }
 
     fn declare_lost(&self, lock: u64, at: Now) -> Result<(), wit::Error> {

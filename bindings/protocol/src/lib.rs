@@ -43,6 +43,7 @@ mod ops;
 mod outcomes;
 mod outputs;
 mod redis;
+mod replacement;
 mod runs;
 mod settings;
 mod stores;

@@ -92,7 +92,7 @@ fn seen(seen: wit::Seen) -> Option<Result<Seen, Denial>> {
     Some(Seen { holding, done }.checked())
 }
 
-fn holding(holding: wit::Holding) -> Option<Holding> {
+pub(crate) fn holding(holding: wit::Holding) -> Option<Holding> {
     Some(Holding {
         told: 0,
         holder: match holding.holder {
@@ -112,7 +112,7 @@ fn holding(holding: wit::Holding) -> Option<Holding> {
     })
 }
 
-fn completion(completion: wit::Completion) -> Option<Completion> {
+pub(crate) fn completion(completion: wit::Completion) -> Option<Completion> {
     Some(Completion {
         token: Token::new(completion.token)?,
         // For people only, as in a record.

@@ -9,18 +9,21 @@ use core::time::Duration;
 use leasehold_core::op::{self, Applied, Seen};
 use leasehold_core::schedule::{Occurrence, OccurrenceError, Offset, ScheduleError};
 use leasehold_core::view::View;
-use leasehold_core::{self as core_, About, AttemptLimit, Attempts, NextAttempt, Resource, period_key};
+use leasehold_core::{self as core_, About, AttemptLimit, Attempts, NextAttempt, Resource, check_replace, period_key};
 
 use crate::Component;
 use crate::answers;
 use crate::ops::{all, ms_down};
 use crate::outcomes::{nonce, outcome};
+pub(crate) use crate::replacement::Replacement;
 use crate::settings::{refused, run_options};
 use crate::wit::ops::{Outcome, Seen as Shown};
 use crate::wit::runs as wit;
 use crate::wit::types::{ConfigError, OtherError, ResultKind, RunOptions, RunRecord, RunResult, ZeroLimit};
 
 impl wit::Guest for Component {
+    type Replacement = Replacement;
+
     fn plan_run(
         name: String,
         occurrence: wit::Occurrence,
@@ -107,6 +110,18 @@ impl wit::Guest for Component {
 
     fn keep_attempts(attempts: wit::Attempts) -> RunResult {
         shown(&given(attempts).to_result())
+    }
+
+    fn newest_resource(
+        run: String,
+        counts_attempts: bool,
+        watches_holder: bool,
+        waits: bool,
+    ) -> Result<String, ConfigError> {
+        check_replace(counts_attempts, watches_holder, waits)
+            .map_err(|message| ConfigError::Other(OtherError { message }))?;
+        let record = Resource::new(&run).and_then(|run| run.of_newest());
+        record.map(|record| record.as_str().into()).map_err(refused)
     }
 }
 

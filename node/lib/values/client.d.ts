@@ -546,3 +546,14 @@ export interface Stats {
   /** Requests so far whose deadline passed without a response. */
   timedOutRequests: number;
 }
+
+/** What has become of `Client.revoke`. */
+export interface Revocation {
+  /**
+   * True if the lease is revoked, false if it was over. Absent where too few nodes say so, and its holder may keep it:
+   * ask again.
+   */
+  isRevoked?: boolean | undefined;
+  /** What is in the way, of nodes that were not reached or have refused. */
+  troubles: Outcome[];
+}

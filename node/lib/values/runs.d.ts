@@ -1,5 +1,7 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
+import type { Completion, Holding } from "./ops.js";
+
 /**
  * The settings that say which part of a job is done once. One of `key`, `everyMs` and `cron` names the occurrence;
  * without any, it is the job as a whole, which needs a cooldown or a time for which its completion is kept.
@@ -121,3 +123,97 @@ export type NextAttempt =
     }
   /** Too few nodes show the holder of the count: read it again. */
   | { type: "unsure" };
+
+/** The next step of a request that replaces the runner. */
+export type ReplaceStep =
+  /** Read the run, by `Client.read` and `readRun`: `looked`. */
+  | { type: "look" }
+  /**
+   * Acquire the `newestResource` as a run with `evenIfDone`, a ttl of 10,000 ms and a wait of 20,000 ms, and finish it:
+   * `numbered`.
+   */
+  | { type: "take-number" }
+  /** Acquire the run: `granted` or `refused`. */
+  | {
+      type: "ask";
+      /** The `evenIfDone` of its run. */
+      evenIfDone: boolean;
+      /** The wait in milliseconds; 0 asks once. */
+      waitMs: number;
+    }
+  /**
+   * Acquire the `newestResource` in the same way, but as a run that may be done: `newest`. Where the lock is granted,
+   * since the store has forgotten the completion, finish it: `numbered`.
+   */
+  | { type: "read-newest" }
+  /** Revoke this lease: `ended`. */
+  | {
+      type: "end";
+      /** The nonce of the lease to revoke. */
+      holder: Uint8Array;
+    }
+  /** The work is the caller's, if its lease is still held; else `failed`. */
+  | { type: "begin" }
+  /** A newer request has taken the place of this one. */
+  | { type: "replaced" }
+  /** The work was done before this request, as the last `look` has shown. */
+  | { type: "done" }
+  /** Too few nodes show which request is the newest. */
+  | { type: "unsettled" }
+  /** The error, or the refusal, that came last is the answer. */
+  | { type: "fail" };
+
+/** What has come of a step. */
+export type ReplaceAnswer =
+  /** The state of the run. */
+  | {
+      type: "looked";
+      /** The record; absent if the resource is free without a trace of the last holder. */
+      holding?: Holding | undefined;
+      /** The completion of finished work, in the answer to `Op read`; absent if none stands. */
+      done?: Completion | undefined;
+    }
+  /** The completion was written, with this token. */
+  | {
+      type: "numbered";
+      /** The token of the completion. */
+      token: number;
+    }
+  /** The run is acquired. */
+  | { type: "granted" }
+  /** Somebody has the run. */
+  | {
+      type: "refused";
+      /** Who has the run, as `Failure busy` and `Failure timed-out` show it. */
+      holding?: Holding | undefined;
+    }
+  /** The completion that has refused the acquisition. */
+  | {
+      type: "newest";
+      /** The fencing token of the lease under which the work was done. */
+      token: number;
+      /** The label of its holder; may be empty. */
+      owner: string;
+      /** When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970. */
+      atUnixMs: number;
+      /** How much longer the completion stands; rounded up. */
+      leftMs: number;
+      /**
+       * The record of the run that wrote the completion, as it came with `Op finish`; absent where none was kept, and
+       * where the store shows one that does not begin with the nonce of that finish. `Runs.readAbout` reads it.
+       */
+      about?: Uint8Array | undefined;
+      /**
+       * In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+       * says false.
+       */
+      unsettled: boolean;
+    }
+  /** The lease is revoked, or over. */
+  | { type: "ended" }
+  /** An error. */
+  | {
+      type: "failed";
+      /** It may pass by itself: the store did not answer, or the lease was lost. */
+      mayPass: boolean;
+    };

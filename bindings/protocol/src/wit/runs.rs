@@ -8,12 +8,16 @@
 //! Where attempts are counted, the count is the result of a completion of its own. Once the run is held, acquire `attempts-resource`
 //! as a run with `even-if-done` and the same `keep-ms`, read it by `client.read`, and call `count-attempt`. If another one may begin,
 //! finish the count with `keep-attempts`. Then begin the work, if the store has confirmed that, and the run is still held.
+//!
+//! A request that asks the runner to end, for a newer one, takes the steps of a `replacement`.
 
 mod calls;
 mod values;
 
-pub use calls::call;
-pub(crate) use calls::Guest;
+use crate::wit::ops::{Completion, Holding, Seen};
+
+pub use calls::{Replacement, call};
+pub(crate) use calls::{Guest, GuestReplacement};
 
 /// The settings that say which part of a job is done once. One of `key`, `every-ms` and `cron` names the occurrence; without any, it
 /// is the job as a whole, which needs a cooldown or a time for which its completion is kept.
@@ -85,4 +89,79 @@ pub enum NextAttempt {
     GivenUp(Attempts),
     /// Too few nodes show the holder of the count: read it again.
     Unsure,
+}
+
+/// Payload of `replace-step.end`.
+pub struct ReplaceEnd {
+    /// The nonce of the lease to revoke.
+    pub holder: Vec<u8>,
+}
+
+/// Payload of `replace-step.ask`: how to acquire the run.
+pub struct ReplaceAsk {
+    /// The `even-if-done` of its run.
+    pub even_if_done: bool,
+    /// The wait in milliseconds; 0 asks once.
+    pub wait_ms: u64,
+}
+
+/// The next step of a request that replaces the runner.
+pub enum ReplaceStep {
+    /// Read the run, by `client.read` and `read-run`: `looked`.
+    Look,
+    /// Acquire the `newest-resource` as a run with `even-if-done`, a ttl of 10,000 ms and a wait of 20,000 ms, and finish it: `numbered`.
+    TakeNumber,
+    /// Acquire the run: `granted` or `refused`.
+    Ask(ReplaceAsk),
+    /// Acquire the `newest-resource` in the same way, but as a run that may be done: `newest`. Where the lock is granted, since the store
+    /// has forgotten the completion, finish it: `numbered`.
+    ReadNewest,
+    /// Revoke this lease: `ended`.
+    End(ReplaceEnd),
+    /// The work is the caller's, if its lease is still held; else `failed`.
+    Begin,
+    /// A newer request has taken the place of this one.
+    Replaced,
+    /// The work was done before this request, as the last `look` has shown.
+    Done,
+    /// Too few nodes show which request is the newest.
+    Unsettled,
+    /// The error, or the refusal, that came last is the answer.
+    Fail,
+}
+
+/// Payload of `replace-answer.numbered`.
+pub struct ReplaceNumber {
+    /// The token of the completion.
+    pub token: u64,
+}
+
+/// Payload of `replace-answer.refused`.
+pub struct ReplaceRunner {
+    /// Who has the run, as `failure.busy` and `failure.timed-out` show it.
+    pub holding: Option<Holding>,
+}
+
+/// Payload of `replace-answer.failed`.
+pub struct ReplaceTrouble {
+    /// It may pass by itself: the store did not answer, or the lease was lost.
+    pub may_pass: bool,
+}
+
+/// What has come of a step.
+pub enum ReplaceAnswer {
+    /// The state of the run.
+    Looked(Seen),
+    /// The completion was written, with this token.
+    Numbered(ReplaceNumber),
+    /// The run is acquired.
+    Granted,
+    /// Somebody has the run.
+    Refused(ReplaceRunner),
+    /// The completion that has refused the acquisition.
+    Newest(Completion),
+    /// The lease is revoked, or over.
+    Ended,
+    /// An error.
+    Failed(ReplaceTrouble),
 }

@@ -284,6 +284,19 @@ class Stats:
     """Requests so far whose deadline passed without a response."""
 
 
+@dataclass(frozen=True, slots=True)
+class Revocation:
+    """What has become of ``Client.revoke``."""
+
+    _of: ClassVar[str] = "revocation"
+    is_revoked: bool | None
+    """True if the lease is revoked, false if it was over. Absent where too few nodes say so, and its holder may keep
+    it: ask again.
+    """
+    troubles: Sequence[Outcome.Case]
+    """What is in the way, of nodes that were not reached or have refused."""
+
+
 CLASSES: dict[str, type] = {
     "outcomes": Outcomes,
     "error.duplicate-lock": CommandError.DuplicateLock,
@@ -307,12 +320,14 @@ CLASSES: dict[str, type] = {
     "output.wake-at": Output.WakeAt,
     "stepped": Stepped,
     "stats": Stats,
+    "revocation": Revocation,
 }
 
 __all__ = [
     "CommandError",
     "Outcomes",
     "Output",
+    "Revocation",
     "Stats",
     "Stepped",
 ]

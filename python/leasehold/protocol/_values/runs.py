@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
+from leasehold.protocol._values.ops import Completion, Holding
+
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
@@ -155,6 +157,156 @@ class NextAttempt:
     Case: TypeAlias = Begin | Later | GivenUp | Unsure
 
 
+class ReplaceStep:
+    """The next step of a request that replaces the runner."""
+
+    @dataclass(frozen=True, slots=True)
+    class Look:
+        """Read the run, by ``Client.read`` and ``read_run``: ``looked``."""
+
+        _of: ClassVar[str] = "replace-step.look"
+
+    @dataclass(frozen=True, slots=True)
+    class TakeNumber:
+        """Acquire the ``newest_resource`` as a run with ``even_if_done``, a ttl of 10,000 ms and a wait of 20,000 ms,
+        and finish it: ``numbered``.
+        """
+
+        _of: ClassVar[str] = "replace-step.take-number"
+
+    @dataclass(frozen=True, slots=True)
+    class Ask:
+        """Acquire the run: ``granted`` or ``refused``."""
+
+        _of: ClassVar[str] = "replace-step.ask"
+        even_if_done: bool
+        """The ``even_if_done`` of its run."""
+        wait_ms: int
+        """The wait in milliseconds; 0 asks once."""
+
+    @dataclass(frozen=True, slots=True)
+    class ReadNewest:
+        """Acquire the ``newest_resource`` in the same way, but as a run that may be done: ``newest``. Where the lock is
+        granted, since the store has forgotten the completion, finish it: ``numbered``.
+        """
+
+        _of: ClassVar[str] = "replace-step.read-newest"
+
+    @dataclass(frozen=True, slots=True)
+    class End:
+        """Revoke this lease: ``ended``."""
+
+        _of: ClassVar[str] = "replace-step.end"
+        holder: bytes
+        """The nonce of the lease to revoke."""
+
+    @dataclass(frozen=True, slots=True)
+    class Begin:
+        """The work is the caller's, if its lease is still held; else ``failed``."""
+
+        _of: ClassVar[str] = "replace-step.begin"
+
+    @dataclass(frozen=True, slots=True)
+    class Replaced:
+        """A newer request has taken the place of this one."""
+
+        _of: ClassVar[str] = "replace-step.replaced"
+
+    @dataclass(frozen=True, slots=True)
+    class Done:
+        """The work was done before this request, as the last ``look`` has shown."""
+
+        _of: ClassVar[str] = "replace-step.done"
+
+    @dataclass(frozen=True, slots=True)
+    class Unsettled:
+        """Too few nodes show which request is the newest."""
+
+        _of: ClassVar[str] = "replace-step.unsettled"
+
+    @dataclass(frozen=True, slots=True)
+    class Fail:
+        """The error, or the refusal, that came last is the answer."""
+
+        _of: ClassVar[str] = "replace-step.fail"
+
+    Case: TypeAlias = Look | TakeNumber | Ask | ReadNewest | End | Begin | Replaced | Done | Unsettled | Fail
+
+
+class ReplaceAnswer:
+    """What has come of a step."""
+
+    @dataclass(frozen=True, slots=True)
+    class Looked:
+        """The state of the run."""
+
+        _of: ClassVar[str] = "replace-answer.looked"
+        holding: Holding | None = None
+        """The record; absent if the resource is free without a trace of the last holder."""
+        done: Completion | None = None
+        """The completion of finished work, in the answer to ``Op.Read``; absent if none stands."""
+
+    @dataclass(frozen=True, slots=True)
+    class Numbered:
+        """The completion was written, with this token."""
+
+        _of: ClassVar[str] = "replace-answer.numbered"
+        token: int
+        """The token of the completion."""
+
+    @dataclass(frozen=True, slots=True)
+    class Granted:
+        """The run is acquired."""
+
+        _of: ClassVar[str] = "replace-answer.granted"
+
+    @dataclass(frozen=True, slots=True)
+    class Refused:
+        """Somebody has the run."""
+
+        _of: ClassVar[str] = "replace-answer.refused"
+        holding: Holding | None = None
+        """Who has the run, as ``Failure.Busy`` and ``Failure.TimedOut`` show it."""
+
+    @dataclass(frozen=True, slots=True)
+    class Newest:
+        """The completion that has refused the acquisition."""
+
+        _of: ClassVar[str] = "replace-answer.newest"
+        token: int
+        """The fencing token of the lease under which the work was done."""
+        owner: str
+        """The label of its holder; may be empty."""
+        at_unix_ms: int
+        """When the work was finished, by the holder's or store's wall clock, in milliseconds since 1970."""
+        left_ms: int
+        """How much longer the completion stands; rounded up."""
+        about: bytes | None
+        """The record of the run that wrote the completion, as it came with ``Op.Finish``; absent where none was kept,
+        and where the store shows one that does not begin with the nonce of that finish. ``Runs.read_about`` reads it.
+        """
+        unsettled: bool
+        """In a quorum: a node shows a record of the run, but no majority is known to show the same completion. A store
+        says false.
+        """
+
+    @dataclass(frozen=True, slots=True)
+    class Ended:
+        """The lease is revoked, or over."""
+
+        _of: ClassVar[str] = "replace-answer.ended"
+
+    @dataclass(frozen=True, slots=True)
+    class Failed:
+        """An error."""
+
+        _of: ClassVar[str] = "replace-answer.failed"
+        may_pass: bool
+        """It may pass by itself: the store did not answer, or the lease was lost."""
+
+    Case: TypeAlias = Looked | Numbered | Granted | Refused | Newest | Ended | Failed
+
+
 CLASSES: dict[str, type] = {
     "occurrence": Occurrence,
     "zone-offset": ZoneOffset,
@@ -165,6 +317,23 @@ CLASSES: dict[str, type] = {
     "next-attempt.later": NextAttempt.Later,
     "next-attempt.given-up": NextAttempt.GivenUp,
     "next-attempt.unsure": NextAttempt.Unsure,
+    "replace-step.look": ReplaceStep.Look,
+    "replace-step.take-number": ReplaceStep.TakeNumber,
+    "replace-step.ask": ReplaceStep.Ask,
+    "replace-step.read-newest": ReplaceStep.ReadNewest,
+    "replace-step.end": ReplaceStep.End,
+    "replace-step.begin": ReplaceStep.Begin,
+    "replace-step.replaced": ReplaceStep.Replaced,
+    "replace-step.done": ReplaceStep.Done,
+    "replace-step.unsettled": ReplaceStep.Unsettled,
+    "replace-step.fail": ReplaceStep.Fail,
+    "replace-answer.looked": ReplaceAnswer.Looked,
+    "replace-answer.numbered": ReplaceAnswer.Numbered,
+    "replace-answer.granted": ReplaceAnswer.Granted,
+    "replace-answer.refused": ReplaceAnswer.Refused,
+    "replace-answer.newest": ReplaceAnswer.Newest,
+    "replace-answer.ended": ReplaceAnswer.Ended,
+    "replace-answer.failed": ReplaceAnswer.Failed,
 }
 
 __all__ = [
@@ -172,6 +341,8 @@ __all__ = [
     "Attempts",
     "NextAttempt",
     "Occurrence",
+    "ReplaceAnswer",
+    "ReplaceStep",
     "RunPlan",
     "ZoneOffset",
 ]

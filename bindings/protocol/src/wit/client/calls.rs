@@ -3,7 +3,7 @@
 use crate::wit::ops::Holding;
 use crate::wit::stores::{Credentials, Store};
 use crate::wit::types::{Config, ConfigError, LockOptions, Now, RunResult};
-use super::{Error, Input, Outcomes, Output, Response, Stats, Stepped};
+use super::{Error, Input, Outcomes, Output, Response, Revocation, Stats, Stepped};
 use crate::face::*;
 
 /// What there is beside values.
@@ -41,6 +41,13 @@ pub(crate) trait GuestClient: Sized {
     /// The answers to a read, one for each node in the order of `config.nodes`, once all are there: look after each call that may bring
     /// one. A node that does not answer in time has an unknown outcome. They are told once; absent before and afterwards.
     fn take_read(&self, read: u64) -> Option<Outcomes>;
+    /// Asks the holder of a lease to let go, by the nonce that its record shows: its next renewal is refused, and nobody else gets the lock
+    /// before it lets go or the record runs out. Revoking twice is the same as once. `take-revoke` has the answer. Fails for an invalid
+    /// name, and a nonce that is none.
+    fn revoke(&self, resource: String, holder: Vec<u8>, now: Now) -> Result<u64, ConfigError>;
+    /// What has become of a revocation, once all nodes have answered or had their time: look after each call that may bring an answer. It
+    /// is told once; absent before and afterwards.
+    fn take_revoke(&self, revoke: u64) -> Option<Revocation>;
     /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.
     fn declare_lost(&self, lock: u64, now: Now) -> Result<(), Error>;
     /// Cancels all acquisitions and releases all leases; no new commands are accepted. Keep driving until
@@ -161,6 +168,20 @@ impl Client {
                 let [read] = arguments(args)?;
                 let read = argument(read, "read")?;
                 let made = self.0.take_read(read);
+                Ok(made.write(to))
+            }
+            "revoke" => {
+                let [resource, holder, now] = arguments(args)?;
+                let resource = argument(resource, "resource")?;
+                let holder = argument(holder, "holder")?;
+                let now = argument(now, "now")?;
+                let made = self.0.revoke(resource, holder, now)?;
+                Ok(made.write(to))
+            }
+            "take-revoke" => {
+                let [revoke] = arguments(args)?;
+                let revoke = argument(revoke, "revoke")?;
+                let made = self.0.take_revoke(revoke);
                 Ok(made.write(to))
             }
             "declare-lost" => {

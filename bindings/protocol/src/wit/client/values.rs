@@ -581,3 +581,18 @@ impl Write for Stats {
         to.record("stats", self.fields(to))
     }
 }
+
+impl Fields for Revocation {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("is-revoked", self.is_revoked.write(to)),
+            ("troubles", self.troubles.write(to)),
+        ]
+    }
+}
+
+impl Write for Revocation {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        to.record("revocation", self.fields(to))
+    }
+}

@@ -1,12 +1,15 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 
 use crate::wit::ops::{Outcome, Seen};
-use crate::wit::types::{ConfigError, RunOptions, RunRecord, RunResult};
-use super::{AttemptLimit, Attempts, NextAttempt, Occurrence, RunPlan, ZoneOffset};
+use crate::wit::types::{ConfigError, Now, RunOptions, RunRecord, RunResult};
+use super::{AttemptLimit, Attempts, NextAttempt, Occurrence, ReplaceAnswer, ReplaceStep, RunPlan, ZoneOffset};
 use crate::face::*;
 
 /// What there is beside values.
 pub(crate) trait Guest {
+    /// See [`GuestReplacement`].
+    #[allow(dead_code)]
+    type Replacement: GuestReplacement;
     /// The occurrence of a job that these settings mean at that time, on a quorum or in a single store, and perhaps for a request that runs
     /// although the work is done. Where `tz` is given, the host gives the offsets of that zone that counted in the last 172,800,000 ms (2
     /// days), oldest first; the first one may have counted before, and begins there. Fails for settings that contradict each
@@ -41,6 +44,9 @@ pub(crate) trait Guest {
     fn fail_attempt(attempts: Attempts, reason: String) -> Attempts;
     /// The result by which `client.finish` keeps them. A store without room for it is not given the completion alone.
     fn keep_attempts(attempts: Attempts) -> RunResult;
+    /// The resource whose completion has the newest request for a run, among those that replace its runner. Fails where the name of the
+    /// run has more than 1,017 bytes, for a request that counts attempts or watches the holder, and one that does not wait.
+    fn newest_resource(run: String, counts_attempts: bool, watches_holder: bool, waits: bool) -> Result<String, ConfigError>;
 }
 
 /// Calls a function of the interface by its name.
@@ -130,6 +136,68 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
             let made = <crate::Component as Guest>::keep_attempts(attempts);
             Ok(made.write(to))
         }
+        "newest-resource" => {
+            let [run, counts_attempts, watches_holder, waits] = arguments(args)?;
+            let run = argument(run, "run")?;
+            let counts_attempts = argument(counts_attempts, "counts-attempts")?;
+            let watches_holder = argument(watches_holder, "watches-holder")?;
+            let waits = argument(waits, "waits")?;
+            let made = <crate::Component as Guest>::newest_resource(run, counts_attempts, watches_holder, waits)?;
+            Ok(made.write(to))
+        }
         _ => Err(Problem::no_call(name)),
+    }
+}
+
+/// Its calls.
+pub(crate) trait GuestReplacement: Sized {
+    /// A request that waits for so long in all, or without an end. Its first step is `look`.
+    fn create(even_if_done: bool, wait_ms: Option<u64>, now: Now) -> Replacement;
+    /// The step after this answer. An answer that does not fit the last step ends the request with `fail`.
+    fn next(&self, answer: ReplaceAnswer, now: Now) -> ReplaceStep;
+}
+
+/// A request that replaces the runner of a run: the newest request gets the run, and its runner is asked to end. Do what `next`
+/// returns, and give what has come of it to the following call. Before every step but `read-newest` and `begin`, release
+/// the lease of the run if there is one.
+pub struct Replacement(pub(crate) crate::runs::Replacement);
+
+impl Replacement {
+    pub(crate) fn new(made: crate::runs::Replacement) -> Self {
+        Self(made)
+    }
+
+    /// Makes one by the name of a static function.
+    ///
+    /// # Errors
+    /// Whatever the function refuses, and arguments that it does not take.
+    pub fn make<S: Source>(name: &str, args: &[S]) -> Result<Self, Problem> {
+        match name {
+            "create" => {
+                let [even_if_done, wait_ms, now] = arguments(args)?;
+                let even_if_done = argument(even_if_done, "even-if-done")?;
+                let wait_ms = argument(wait_ms, "wait-ms")?;
+                let now = argument(now, "now")?;
+                Ok(<crate::runs::Replacement as GuestReplacement>::create(even_if_done, wait_ms, now))
+            }
+            _ => Err(Problem::no_call(name)),
+        }
+    }
+
+    /// Calls a method by its name.
+    ///
+    /// # Errors
+    /// Whatever the method refuses, and arguments that it does not take.
+    pub fn call<S: Source, W: Sink>(&self, name: &str, args: &[S], to: &W) -> Result<W::Value, Problem> {
+        match name {
+            "next" => {
+                let [answer, now] = arguments(args)?;
+                let answer = argument(answer, "answer")?;
+                let now = argument(now, "now")?;
+                let made = self.0.next(answer, now);
+                Ok(made.write(to))
+            }
+            _ => Err(Problem::no_call(name)),
+        }
     }
 }

@@ -110,3 +110,79 @@ impl Write for NextAttempt {
         }
     }
 }
+
+impl Fields for ReplaceEnd {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("holder", self.holder.write(to)),
+        ]
+    }
+}
+
+impl Fields for ReplaceAsk {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("even-if-done", self.even_if_done.write(to)),
+            ("wait-ms", self.wait_ms.write(to)),
+        ]
+    }
+}
+
+impl Write for ReplaceStep {
+    fn write<W: Sink>(self, to: &W) -> W::Value {
+        match self {
+            Self::Look => to.case("replace-step", "look", Vec::new()),
+            Self::TakeNumber => to.case("replace-step", "take-number", Vec::new()),
+            Self::Ask(payload) => to.case("replace-step", "ask", payload.fields(to)),
+            Self::ReadNewest => to.case("replace-step", "read-newest", Vec::new()),
+            Self::End(payload) => to.case("replace-step", "end", payload.fields(to)),
+            Self::Begin => to.case("replace-step", "begin", Vec::new()),
+            Self::Replaced => to.case("replace-step", "replaced", Vec::new()),
+            Self::Done => to.case("replace-step", "done", Vec::new()),
+            Self::Unsettled => to.case("replace-step", "unsettled", Vec::new()),
+            Self::Fail => to.case("replace-step", "fail", Vec::new()),
+        }
+    }
+}
+
+impl Read for ReplaceNumber {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["token"])?;
+        Ok(Self {
+            token: field(from, "token")?,
+        })
+    }
+}
+
+impl Read for ReplaceRunner {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["holding"])?;
+        Ok(Self {
+            holding: field(from, "holding")?,
+        })
+    }
+}
+
+impl Read for ReplaceTrouble {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["may-pass"])?;
+        Ok(Self {
+            may_pass: field(from, "may-pass")?,
+        })
+    }
+}
+
+impl Read for ReplaceAnswer {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        let case = from.case("replace-answer", &["looked", "numbered", "granted", "refused", "newest", "ended", "failed"])?;
+        Ok(match case {
+            0 => Self::Looked(Read::read(from)?),
+            1 => Self::Numbered(Read::read(from)?),
+            2 => { from.only(&[])?; Self::Granted }
+            3 => Self::Refused(Read::read(from)?),
+            4 => Self::Newest(Read::read(from)?),
+            5 => { from.only(&[])?; Self::Ended }
+            _ => Self::Failed(Read::read(from)?),
+        })
+    }
+}
