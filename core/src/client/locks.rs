@@ -14,6 +14,8 @@ pub(super) struct Lock {
     pub(super) id: LockId,
     /// Tells this acquisition from earlier ones in the same place, whose replies may still be on their way.
     pub(super) generation: u64,
+    /// Acquisitions before this generation were there when this one got its turn, so its answer is news for them too.
+    pub(super) turn: u64,
     pub(super) resource: Resource,
     pub(super) options: LockOptions,
     /// It may have a place in the queue of its store.
@@ -21,6 +23,14 @@ pub(super) struct Lock {
     pub(super) machine: Machine,
     pub(super) timer: Entry,
     pub(super) start: Entry,
+}
+
+impl Lock {
+    /// Tells if it asks once about the same run, so that both have one answer.
+    pub(super) fn asks_like(&self, options: &LockOptions) -> bool {
+        let is_of_run = options.run().is_some() && self.options.run() == options.run();
+        is_of_run && self.options.wait().is_for_nobody() && options.wait().is_for_nobody()
+    }
 }
 
 /// The slot of an acquisition; taken again once it has ended.
@@ -73,9 +83,26 @@ impl Locks {
         let generation = self.next_generation;
         self.next_generation += 1;
         self.by_id.insert(id, place);
-        *self.places.get_mut(place.0 as usize)? =
-            Some(Lock { id, generation, resource, options, in_queue: false, machine, timer: None, start: None });
+        *self.places.get_mut(place.0 as usize)? = Some(Lock {
+            id,
+            generation,
+            turn: generation,
+            resource,
+            options,
+            in_queue: false,
+            machine,
+            timer: None,
+            start: None,
+        });
         Some(place)
+    }
+
+    /// Notes that an acquisition gets its turn.
+    pub(super) fn note_turn(&mut self, place: LockIndex) {
+        let turn = self.next_generation;
+        if let Some(lock) = self.get_mut(place) {
+            lock.turn = turn;
+        }
     }
 
     pub(super) fn remove(&mut self, place: LockIndex) -> Option<Lock> {

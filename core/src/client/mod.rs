@@ -190,6 +190,7 @@ impl Client {
         let behind = self.queues.get(&resource).map(|queue| (queue.head, queue.waiting.is_empty()));
         let ahead = behind.and_then(|(head, _)| self.describe(head));
         let once = options.wait().is_for_nobody();
+        let joins = self.joins_others(&resource, &options);
         let machine = Machine::Idle(Idle::new(acquisition, ahead.clone()));
         let key = resource.clone();
         let Some(place) = self.locks.insert(lock, resource, options, machine) else {
@@ -207,8 +208,9 @@ impl Client {
                 self.drive(place, LeaseInput::Turn);
                 self.start(place, fresh);
             }
-            // An acquisition that waits for nobody does not queue behind a lease, but does behind the end of one.
-            Some((head, is_next)) if once && !(is_next && self.is_ending(head)) => {
+            // An acquisition that waits for nobody does not queue behind a lease, but does behind the end of one, and behind others
+            // that ask the same.
+            Some((head, is_next)) if once && !joins && !(is_next && self.is_ending(head)) => {
                 self.outputs.push_back(Output::Event(Event::Failed {
                     lock,
                     failure: Failure::Busy { holding: ahead.map(Into::into) },

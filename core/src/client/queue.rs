@@ -1,9 +1,12 @@
-//! The queue of waiters that a store keeps: who leaves it, and for whom the lock is reserved.
+//! The queue of waiters that a store keeps: who leaves it, and for whom the lock is reserved. And what those learn who ask about the
+//! same run in one client.
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
-use super::{Client, LockIndex};
-use crate::event::Event;
+use super::{Client, Lock, LockIndex, Output};
+use crate::config::LockOptions;
+use crate::event::{Event, Failure};
 use crate::ids::{LockId, NodeId, Resource};
 use crate::lease::Input as LeaseInput;
 use crate::queue::Reserved;
@@ -54,6 +57,52 @@ impl Client {
     /// enough, and its answer does not matter: what it leaves in the queue is passed over in its turn.
     pub fn next_departure(&mut self) -> Option<Departure> {
         self.departures.pop_front()
+    }
+
+    /// Tells if an acquisition that asks once about a run waits for the answer that another one is about to get. It is then asked again for all
+    /// who have come meanwhile, since the answer may be older than they are.
+    pub(super) fn joins_others(&self, resource: &Resource, options: &LockOptions) -> bool {
+        let Some(queue) = self.queues.get(resource) else { return false };
+        let last =
+            queue.waiting.iter().rev().find_map(|&(place, generation)| self.locks.of_generation(place, generation));
+        let asks = |lock: &Lock| lock.machine.is_pending() && lock.asks_like(options);
+        // Before it are only such that have joined as well.
+        self.locks.get(queue.head).is_some_and(asks) && last.is_none_or(asks)
+    }
+
+    /// The answer that the end of an acquisition is for those who have joined it, and the generation before which they have.
+    pub(super) fn answer_for_others(&self, place: LockIndex, event: &Event) -> Option<(Failure, u64)> {
+        let lock = self.locks.get(place).filter(|lock| lock.asks_like(&lock.options))?;
+        let head = self.queues.get(&lock.resource)?.head;
+        match event {
+            _ if head != place => None,
+            Event::Acquired { .. } => Some((Failure::Busy { holding: self.describe(place).map(Into::into) }, u64::MAX)),
+            Event::Failed { failure: Failure::Cancelled, .. } => None,
+            Event::Failed { failure, .. } => Some((failure.clone(), lock.turn)),
+            Event::Contended { .. }
+            | Event::Renewed { .. }
+            | Event::RenewDelayed { .. }
+            | Event::Shortened { .. }
+            | Event::Expiring { .. }
+            | Event::Lost { .. }
+            | Event::Released { .. }
+            | Event::Finished { .. } => None,
+        }
+    }
+
+    /// Ends those who have joined an acquisition before that generation.
+    pub(super) fn fail_others(&mut self, place: LockIndex, failure: &Failure, before: u64) {
+        let Some(lock) = self.locks.get(place) else { return };
+        let Some(queue) = self.queues.get(&lock.resource) else { return };
+        let joined = |&(waiting, generation): &(LockIndex, u64)| {
+            let Some(other) = self.locks.of_generation(waiting, generation) else { return Some(None) };
+            (generation < before && other.asks_like(&lock.options)).then_some(Some((waiting, other.id)))
+        };
+        let joined: Vec<(LockIndex, LockId)> = queue.waiting.iter().map_while(joined).flatten().collect();
+        for (waiting, lock) in joined {
+            self.outputs.push_back(Output::Event(Event::Failed { lock, failure: failure.clone() }));
+            self.drop_lock(waiting);
+        }
     }
 
     /// Notes an event of a lock that may have a place in the queue.

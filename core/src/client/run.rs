@@ -86,7 +86,11 @@ impl Client {
                 self.env.note(&state.resource, &event);
             }
             self.note_place(&event);
+            let answer = self.answer_for_others(place, &event);
             self.outputs.push_back(Output::Event(event));
+            if let Some((failure, before)) = answer {
+                self.fail_others(place, &failure, before);
+            }
         }
         self.scratch = out;
         match after {
@@ -401,6 +405,7 @@ impl Client {
                 continue;
             }
             queue.head = next;
+            self.locks.note_turn(next);
             return self.drive(next, LeaseInput::Turn);
         }
         if self.queues.remove(&state.resource).is_some_and(|queue| queue.subscribed) {

@@ -328,6 +328,11 @@ impl Machine {
         matches!(self, Self::Idle(_))
     }
 
+    /// Tells if it is still to get the lock, or an answer.
+    pub(crate) const fn is_pending(&self) -> bool {
+        matches!(self, Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_))
+    }
+
     /// Tells if it wants the lock no more.
     pub(crate) const fn is_over(&self) -> bool {
         matches!(self, Self::Releasing(_) | Self::Ended)

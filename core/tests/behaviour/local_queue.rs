@@ -1,6 +1,8 @@
 //! Waiters of one client for one resource: one of them contends, the others queue in order behind it.
 
 use crate::common::*;
+use crate::runs::{finish, run};
+use leasehold_core::config::RunOptions;
 use leasehold_core::{Event, Failure, Wait};
 
 fn order_of_grants(events: &[Event]) -> Vec<u64> {
@@ -200,4 +202,104 @@ fn queue_keeps_its_order_when_many_leave() {
         world.deliver_all();
         assert_eq!(world.state(0, id + 100), Some("Held"), "{id} is followed by the next who stayed");
     }
+}
+
+/// A run that asks once.
+fn ask_once(world: &mut World, id: u64) {
+    world.acquire(0, id, "r@day", with(|options| options.wait(Wait::Once).run(RunOptions::default())));
+}
+
+/// The work is done, by another client.
+fn with_done_work() -> World {
+    let mut world = World::new(2);
+    world.hold(1, 100, "r@day", run());
+    finish(&mut world, 1, 100);
+    world.deliver_all();
+    world
+}
+
+fn is_done(events: &[Event]) -> usize {
+    events.iter().filter(|event| matches!(event, Event::Failed { failure: Failure::Done(_), .. })).count()
+}
+
+#[test]
+fn those_who_ask_about_finished_work_at_once_get_one_answer() {
+    let mut world = with_done_work();
+    for id in 1..=64 {
+        ask_once(&mut world, id);
+    }
+    assert_eq!(world.on_the_wire(0), ["acquire"]);
+    assert_eq!(world.take_events(0), []);
+    world.deliver(0);
+    assert_eq!(is_done(&world.take_events(0)), 1, "the others may have come after the store had answered");
+    assert_eq!(world.on_the_wire(0), ["acquire"], "one asks for all of them");
+    ask_once(&mut world, 65);
+    world.deliver(0);
+    assert_eq!(is_done(&world.take_events(0)), 63);
+    world.deliver_all();
+    assert_eq!(is_done(&world.take_events(0)), 1);
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn one_of_those_who_ask_at_once_gets_the_work_and_the_others_its_name() {
+    let mut world = World::new(1);
+    for id in 1..=3 {
+        ask_once(&mut world, id);
+    }
+    world.deliver_all();
+    let events = world.take_events(0);
+    assert_eq!(order_of_grants(&events), [1]);
+    let shown = |event: &&Event| matches!(event, Event::Failed { failure: Failure::Busy { holding: Some(holding) }, .. } if holding.counter.is_some());
+    assert_eq!(events.iter().filter(shown).count(), 2, "{events:?}");
+}
+
+#[test]
+fn when_one_of_those_who_ask_gives_up_the_next_one_asks() {
+    let mut world = with_done_work();
+    for id in 1..=3 {
+        ask_once(&mut world, id);
+    }
+    world.release(0, 1);
+    world.release(0, 3);
+    world.deliver_all();
+    world.tick(0);
+    world.deliver_all();
+    let events = world.take_events(0);
+    assert_eq!(is_done(&events), 1, "{events:?}");
+    assert!(has(
+        &events,
+        |event| matches!(event, Event::Failed { failure: Failure::Done(_), .. } if event.lock() == lock(2))
+    ));
+}
+
+#[test]
+fn only_those_who_ask_once_about_a_run_join_one_another() {
+    let other =
+        || with(|options| options.wait(Wait::Once).run(RunOptions { even_if_done: true, ..RunOptions::default() }));
+    for (options, name) in [(once(), "a lock"), (other(), "another question"), (run(), "one who waits")] {
+        let mut world = World::new(1);
+        world.acquire(0, 1, "r@day", options);
+        ask_once(&mut world, 2);
+        assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }), "{name}");
+    }
+    // Nor behind somebody who waits.
+    let mut world = World::new(1);
+    ask_once(&mut world, 1);
+    world.acquire(0, 2, "r@day", run());
+    ask_once(&mut world, 3);
+    assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
+}
+
+#[test]
+fn a_store_that_does_not_answer_keeps_those_who_join_for_two_tries_at_most() {
+    let mut world = World::new(1);
+    for id in 1..=64 {
+        ask_once(&mut world, id);
+    }
+    let most = secs(6);
+    world.pass_cut_off(most);
+    let events = world.take_events(0);
+    assert_eq!(events.len(), 64);
+    assert!(events.iter().all(|event| matches!(event, Event::Failed { failure: Failure::Unavailable(_), .. })));
 }

@@ -23,7 +23,7 @@ fn standing_by() -> LockOptions {
     with(|o| o.run(RUN))
 }
 
-fn finish(world: &mut World, host: usize, id: u64) {
+pub(crate) fn finish(world: &mut World, host: usize, id: u64) {
     finish_with(world, host, id, None);
 }
 
