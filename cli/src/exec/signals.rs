@@ -79,6 +79,13 @@ impl Signals {
         set_action(libc::SIGTSTP, &ours).map(drop)
     }
 
+    /// Has nobody told of changes of the terminal's size, for programs that see them by themselves.
+    pub(crate) fn ignore_sizes(&mut self) -> io::Result<()> {
+        let old = set_action(libc::SIGWINCH, &action(libc::SIG_IGN))?;
+        self.saved.push((libc::SIGWINCH, old));
+        Ok(())
+    }
+
     fn install(&mut self, signal: c_int) -> io::Result<()> {
         let old = get_action(signal)?;
         // The parent of leasehold wants it ignored (nohup, a background job), by the command too.

@@ -60,12 +60,16 @@ pub(crate) fn run(args: &TopArgs, target: &Target) -> Result<u8, Failure> {
     let (first, looks) = Looks::start(client, args)?;
     view.learn(first);
     let inbox = Inbox::new();
-    let signals = Signals::catch(inbox.sender()).map_err(|error| Failure::system("cannot catch signals", &error))?;
-    show(&mut view, &looks, &inbox, &signals).map_err(|error| Failure::system("cannot use the terminal", &error))
+    let mut signals = Signals::catch(inbox.sender()).map_err(|error| Failure::system("cannot catch signals", &error))?;
+    show(&mut view, &looks, &inbox, &mut signals).map_err(|error| Failure::system("cannot use the terminal", &error))
 }
 
-fn show(view: &mut View, looks: &Looks, inbox: &Inbox, signals: &Signals) -> io::Result<u8> {
+fn show(view: &mut View, looks: &Looks, inbox: &Inbox, signals: &mut Signals) -> io::Result<u8> {
     let mut screen = Screen::open()?;
+    // The reader of keys is made here. A key that comes together with a change of size would wait in it for the next key, so
+    // it is not told of those: each drawing sees them.
+    event::poll(Duration::ZERO)?;
+    signals.ignore_sizes()?;
     let keys = typed()?;
     loop {
         if let Some(look) = looks.next()? {
@@ -129,7 +133,7 @@ impl Drop for Screen {
     }
 }
 
-/// The meaning of a key; `None` for other keys, and for a change of size, which the next drawing sees.
+/// The meaning of a key; `None` for other keys.
 fn key(event: &Event) -> Option<Key> {
     let Event::Key(key) = event else { return None };
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
