@@ -41,7 +41,7 @@ pub struct Replacing {
     stage: Stage,
 }
 
-/// What the host does next.
+/// A step for the host to take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaceStep {
     /// Read the run: [`Looked`](ReplaceAnswer::Looked).
@@ -72,12 +72,12 @@ pub enum ReplaceStep {
     Fail,
 }
 
-/// What has come of a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplaceAnswer {
     /// The state of the run.
     Looked {
-        /// Who has it.
+        /// The one who has it.
         runner: Option<Runner>,
         /// The work is done.
         done: bool,
@@ -104,7 +104,7 @@ pub enum ReplaceAnswer {
     },
 }
 
-/// Who has a run: its lease; `None` for a client of another library, whom nobody can ask to end.
+/// The one who has a run, by its lease; `None` for a client of another library, whom nobody can ask to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runner(pub Option<Nonce>);
 

@@ -60,7 +60,8 @@ pub(crate) fn run(args: &TopArgs, target: &Target) -> Result<u8, Failure> {
     let (first, looks) = Looks::start(client, args)?;
     view.learn(first);
     let inbox = Inbox::new();
-    let mut signals = Signals::catch(inbox.sender()).map_err(|error| Failure::system("cannot catch signals", &error))?;
+    let mut signals =
+        Signals::catch(inbox.sender()).map_err(|error| Failure::system("cannot catch signals", &error))?;
     show(&mut view, &looks, &inbox, &mut signals).map_err(|error| Failure::system("cannot use the terminal", &error))
 }
 

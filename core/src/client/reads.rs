@@ -38,12 +38,12 @@ enum Stage {
     Over(Revocation),
 }
 
-/// What has become of [`Client::revoke`].
+/// The outcome of [`Client::revoke`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Revocation {
     /// True if the lease is revoked, false if it was over. `None` where too few nodes say so, and its holder may keep it: ask again.
     pub is_revoked: Option<bool>,
-    /// What is in the way, of nodes that were not reached or have refused.
+    /// The answers in the way, of nodes that were not reached or have refused.
     pub troubles: Vec<Outcome>,
 }
 
@@ -74,7 +74,7 @@ impl Client {
         id
     }
 
-    /// What has become of a revocation, once that is known. It is returned once.
+    /// The outcome of a revocation, once it is known. It is returned once.
     pub fn take_revoke(&mut self, revoke: ReadId) -> Option<Revocation> {
         let is_over = |read: &Read| matches!(&read.revoking, Some(Revoking { stage: Stage::Over(_), .. }));
         let read = self.reads.get(&revoke).is_some_and(is_over).then(|| self.reads.remove(&revoke))?;

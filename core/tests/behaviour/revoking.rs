@@ -101,7 +101,7 @@ fn what_the_store_refuses_is_told() {
 /// Clients of a store that expires nothing, the first of which has a session.
 fn with_session() -> World {
     let node = NodeConfig { poll: Poll::Read, ..NodeConfig::default() };
-    let config = || Config::new(vec![node.clone()]).unwrap().with_observed([NodeId::new(0)]);
+    let config = || Config::new(vec![node]).unwrap().with_observed([NodeId::new(0)]);
     let mut world = World::with_config(&config(), 0);
     world.add_host(&config().with_session(SessionLabel::new("a").unwrap()), 0);
     world.add_host(&config(), 0);

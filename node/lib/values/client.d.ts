@@ -547,13 +547,13 @@ export interface Stats {
   timedOutRequests: number;
 }
 
-/** What has become of `Client.revoke`. */
+/** The outcome of `Client.revoke`. */
 export interface Revocation {
   /**
    * True if the lease is revoked, false if it was over. Absent where too few nodes say so, and its holder may keep it:
    * ask again.
    */
   isRevoked?: boolean | undefined;
-  /** What is in the way, of nodes that were not reached or have refused. */
+  /** The answers in the way, of nodes that were not reached or have refused. */
   troubles: Outcome[];
 }

@@ -163,7 +163,7 @@ export type ReplaceStep =
   /** The error, or the refusal, that came last is the answer. */
   | { type: "fail" };
 
-/** What has come of a step. */
+/** The outcome of a step. */
 export type ReplaceAnswer =
   /** The state of the run. */
   | {

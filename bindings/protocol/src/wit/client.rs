@@ -545,10 +545,10 @@ pub struct Stats {
     pub timed_out_requests: u64,
 }
 
-/// What has become of `client.revoke`.
+/// The outcome of `client.revoke`.
 pub struct Revocation {
     /// True if the lease is revoked, false if it was over. Absent where too few nodes say so, and its holder may keep it: ask again.
     pub is_revoked: Option<bool>,
-    /// What is in the way, of nodes that were not reached or have refused.
+    /// The answers in the way, of nodes that were not reached or have refused.
     pub troubles: Vec<Outcome>,
 }

@@ -148,7 +148,7 @@ pub struct ReplaceTrouble {
     pub may_pass: bool,
 }
 
-/// What has come of a step.
+/// The outcome of a step.
 pub enum ReplaceAnswer {
     /// The state of the run.
     Looked(Seen),

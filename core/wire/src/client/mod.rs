@@ -214,7 +214,7 @@ impl WireClient {
         self.inner.revoke(resource, holder, now)
     }
 
-    /// What has become of a revocation, once that is known. It is returned once.
+    /// The outcome of a revocation, once it is known. It is returned once.
     pub fn take_revoke(&mut self, revoke: ReadId) -> Option<Revocation> {
         self.inner.take_revoke(revoke)
     }

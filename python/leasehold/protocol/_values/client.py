@@ -286,7 +286,7 @@ class Stats:
 
 @dataclass(frozen=True, slots=True)
 class Revocation:
-    """What has become of ``Client.revoke``."""
+    """The outcome of ``Client.revoke``."""
 
     _of: ClassVar[str] = "revocation"
     is_revoked: bool | None
@@ -294,7 +294,7 @@ class Revocation:
     it: ask again.
     """
     troubles: Sequence[Outcome.Case]
-    """What is in the way, of nodes that were not reached or have refused."""
+    """The answers in the way, of nodes that were not reached or have refused."""
 
 
 CLASSES: dict[str, type] = {

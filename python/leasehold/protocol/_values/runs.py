@@ -234,7 +234,7 @@ class ReplaceStep:
 
 
 class ReplaceAnswer:
-    """What has come of a step."""
+    """The outcome of a step."""
 
     @dataclass(frozen=True, slots=True)
     class Looked:

@@ -45,7 +45,7 @@ pub(crate) trait GuestClient: Sized {
     /// before it lets go or the record runs out. Revoking twice is the same as once. `take-revoke` has the answer. Fails for an invalid
     /// name, and a nonce that is none.
     fn revoke(&self, resource: String, holder: Vec<u8>, now: Now) -> Result<u64, ConfigError>;
-    /// What has become of a revocation, once all nodes have answered or had their time: look after each call that may bring an answer. It
+    /// The outcome of a revocation, once all nodes have answered or had their time: look after each call that may bring an answer. It
     /// is told once; absent before and afterwards.
     fn take_revoke(&self, revoke: u64) -> Option<Revocation>;
     /// Declares a lease lost: the host has reported the loss from its own reading of the deadline, so it must stay lost.
