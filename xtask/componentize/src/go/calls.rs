@@ -101,7 +101,7 @@ fn lower(model: &Model, call: &Call, on_instance: bool, out: &mut String) -> Str
     flats.iter().enumerate().map(parameter).collect::<Vec<_>>().join(", ")
 }
 
-/// Writes the call, and what lifts its result.
+/// Writes the call, and what lifts its result: `lifted`, since parameters have the names of the interface.
 fn lift(model: &Model, call: &Call, freed: &str, made: &str, out: &mut String) {
     match (&call.answer, &call.error) {
         (None, None) => line(out, &format!("\t{made}")),
@@ -114,21 +114,21 @@ fn lift(model: &Model, call: &Call, freed: &str, made: &str, out: &mut String) {
         }
         (Some(answer), None) => {
             result(made, out);
-            line(out, &format!("\tanswer := {}\n{freed}\treturn answer", load(model, answer, "p")));
+            line(out, &format!("\tlifted := {}\n{freed}\treturn lifted", load(model, answer, "p")));
         }
         (answer, Some(error)) => {
             result(made, out);
             let at = place(layout::payload(model, [answer.as_ref(), Some(error)]));
             if let Some(answer) = answer {
-                line(out, &format!("\tvar answer {}", types::of(answer)));
+                line(out, &format!("\tvar lifted {}", types::of(answer)));
             }
             line(out, "\tvar err error");
             line(out, "\tif c.getU8(p) != 0 {");
             line(out, &format!("\t\terr = &Refused[{}]{{{}}}", types::of(error), load(model, error, &at)));
             if let Some(answer) = answer {
-                line(out, &format!("\t}} else {{\n\t\tanswer = {}", load(model, answer, &at)));
+                line(out, &format!("\t}} else {{\n\t\tlifted = {}", load(model, answer, &at)));
             }
-            let answers = if answer.is_some() { "answer, err" } else { "err" };
+            let answers = if answer.is_some() { "lifted, err" } else { "err" };
             line(out, &format!("\t}}\n{freed}\treturn {answers}"));
         }
     }
