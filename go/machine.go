@@ -39,8 +39,10 @@ type machine struct {
 	takes []func(name string) error
 	slots map[uint64]*slot
 	last  uint64
-	// reads take what all nodes have answered; it is closed without that when the machine has failed.
-	reads map[uint64]chan []core.Outcome
+	// asked are questions to all nodes. Each takes its answer once that is there, and reports if it was.
+	asked map[uint64]func() bool
+	// failed is closed when the machine is broken.
+	failed chan struct{}
 	// wakeAt is when something is due, and sleepsUntil when the goroutine wakes up; 0 is never.
 	wakeAt, sleepsUntil uint64
 	// idle is closed when nothing is left to do, if somebody waits for that.
@@ -78,8 +80,9 @@ func fresh(n int) []byte {
 // start makes the machine for these nodes, whose links are told where their answers go.
 func start(config core.Config, nodes []node.Node, log *slog.Logger, observer Observer) (*machine, error) {
 	m := &machine{
-		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{}, reads: map[uint64]chan []core.Outcome{},
-		wake: make(chan struct{}, 1), stop: make(chan struct{}), notes: make(chan func(), mostNotes), ended: make(chan struct{}),
+		log: log, observer: observer, world: real, core: core.New(), slots: map[uint64]*slot{}, asked: map[uint64]func() bool{},
+		wake: make(chan struct{}, 1), stop: make(chan struct{}), notes: make(chan func(), mostNotes),
+		ended: make(chan struct{}), failed: make(chan struct{}),
 	}
 	var stores []core.Store
 	for _, node := range nodes {
@@ -255,10 +258,9 @@ func (m *machine) guarded(prepare func() ([]core.Input, error)) (err error) {
 		if m.broken != nil {
 			return m.broken
 		}
-		for id, read := range m.reads {
-			if taken := m.client.TakeRead(id); taken != nil {
-				read <- taken.Outcomes
-				delete(m.reads, id)
+		for id, takes := range m.asked {
+			if takes() {
+				delete(m.asked, id)
 			}
 		}
 		m.wakeAt = value(stepped.WakeAtNs)
@@ -367,6 +369,15 @@ func (m *machine) runResource(name, key string) (resource string, err error) {
 	return resource, err
 }
 
+// newestResource is the name of the record that has the newest request for a run, if a request with these settings can replace its runner.
+func (m *machine) newestResource(run string, countsAttempts, waits bool) (record string, err error) {
+	err = m.turn(func() ([]core.Input, error) {
+		record, err = m.core.RunsNewestResource(run, countsAttempts, false, waits)
+		return nil, err
+	})
+	return record, err
+}
+
 // attemptsResource is the name of the record that has the attempts at a run.
 func (m *machine) attemptsResource(run string) (record string, err error) {
 	err = m.turn(func() ([]core.Input, error) {
@@ -378,26 +389,60 @@ func (m *machine) attemptsResource(run string) (record string, err error) {
 
 // read reads a record on all nodes, and returns what each of them has answered.
 func (m *machine) read(ctx context.Context, resource string) ([]core.Outcome, error) {
-	answers := make(chan []core.Outcome, 1)
-	var id uint64
-	err := m.turn(func() (_ []core.Input, err error) {
+	answers, err := ask(ctx, m, resource, func() (uint64, error) { return m.client.Read(resource, m.now()) }, m.client.TakeRead)
+	if err != nil {
+		return nil, err
+	}
+	return answers.Outcomes, nil
+}
+
+// revoke asks the holder of a lease to let go, by its nonce, and reports if there was such a lease. It does not wait for its end.
+func (m *machine) revoke(ctx context.Context, resource string, nonce []byte) (bool, error) {
+	answer, err := ask(ctx, m, resource, func() (uint64, error) { return m.client.Revoke(resource, nonce, m.now()) }, m.client.TakeRevoke)
+	switch {
+	case err != nil:
+		return false, err
+	case answer.IsRevoked != nil:
+		return *answer.IsRevoked, nil
+	case len(answer.Troubles) > 0:
+		_, err := contents(resource, answer.Troubles[0])
+		return false, err
+	default:
+		message := "the lease is revoked on too few nodes, so its holder may keep it: try again"
+		return false, &Error{Kind: ErrUnavailable, Resource: resource, message: message}
+	}
+}
+
+// ask asks all nodes something, and waits for the answer; both functions are called under the lock.
+func ask[T any](
+	ctx context.Context, m *machine, resource string, begin func() (uint64, error), take func(id uint64) *T,
+) (*T, error) {
+	answers := make(chan *T, 1)
+	err := m.turn(func() ([]core.Input, error) {
 		if m.closed {
 			return nil, closedError(resource)
 		}
-		if id, err = m.client.Read(resource, m.now()); err == nil {
-			m.reads[id] = answers
+		id, err := begin()
+		if err != nil {
+			return nil, err
 		}
-		return nil, err
+		m.asked[id] = func() bool {
+			answer := take(id)
+			if answer != nil {
+				answers <- answer
+			}
+			return answer != nil
+		}
+		return nil, nil
 	})
 	if err != nil {
 		return nil, refused(resource, err)
 	}
 	select {
-	case nodes, is := <-answers:
-		if !is {
-			return nil, &Error{Kind: ErrUnavailable, Resource: resource, message: m.broken.Error()}
-		}
-		return nodes, nil
+	case answer := <-answers:
+		return answer, nil
+	case <-m.failed:
+		return nil, &Error{Kind: ErrUnavailable, Resource: resource, message: m.broken.Error()}
 	case <-m.ended:
 		return nil, closedError(resource)
 	case <-ctx.Done():
@@ -460,10 +505,8 @@ func (m *machine) breaks(err error) error {
 			slot.breaks(err)
 		}
 		clear(m.slots)
-		for _, read := range m.reads {
-			close(read)
-		}
-		clear(m.reads)
+		clear(m.asked)
+		close(m.failed)
 		if m.idle != nil {
 			close(m.idle)
 			m.idle = nil
