@@ -63,15 +63,19 @@ func (s *slot) release(ctx context.Context) error {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if s.remaining() == 0 {
-		why, revoked := s.end()
-		// The work has ended, so a record that was revoked protects nothing any more.
-		if revoked {
-			_ = s.machine.command(core.InputRelease{Lock: s.lock}, func() {}, nil)
-		}
-		return why
+		return s.workEnded()
 	}
 	_ = s.machine.command(core.InputRelease{Lock: s.lock}, s.endLocally, &node.Waiter{Ctx: ctx, Done: s.ended})
 	return s.wait(ctx, patience, unconfirmedError)
+}
+
+// workEnded is about work that has ended after its lease, and tells why that is over. A record that was revoked protects nothing any more.
+func (s *slot) workEnded() error {
+	why, revoked := s.end()
+	if revoked {
+		_ = s.machine.command(core.InputRelease{Lock: s.lock}, func() {}, nil)
+	}
+	return why
 }
 
 // finish writes the completion of a run, and releases it in the same step. A result that cannot be kept is an error once the completion
@@ -79,7 +83,7 @@ func (s *slot) release(ctx context.Context) error {
 func (s *slot) finish(ctx context.Context, result *core.RunResult) error {
 	left := s.remaining()
 	if left == 0 {
-		return s.why()
+		return s.workEnded()
 	}
 	waiter := &node.Waiter{Ctx: ctx, Done: s.ended}
 	var unfit *core.Refused[core.CommandError]
