@@ -33,9 +33,9 @@ func attempts(of core.Attempts) *Attempts {
 }
 
 const (
-	// recordTTL is how long the count is locked without renewal: it is read and written at once.
+	// recordTTL is how long a record beside a run is locked without renewal: it is read and written at once.
 	recordTTL = 10 * time.Second
-	// recordWait: a former runner may have died with the lock of the count.
+	// recordWait: somebody may have died with the lock of the record.
 	recordWait = 20 * time.Second
 	// reasonWait is how long a failure waits to say why, as a release does for its answer.
 	reasonWait = 2 * time.Second

@@ -8,7 +8,7 @@ import (
 	"code.invalid/leasehold/go/internal/core"
 )
 
-// Outcome is what has become of a run. At most one of Ran, Done, Running and Later is set.
+// Outcome is what has become of a run. At most one of Ran, Done, Running, Later and Replaced is set.
 type Outcome struct {
 	// Ran: the work was done here, now, and its completion stands.
 	Ran bool
@@ -19,6 +19,8 @@ type Outcome struct {
 	Holder  *Holder
 	// Later are the attempts at work that has failed, and whose pause before the next one is not over ([RetryAfter]); nil otherwise.
 	Later *Attempts
+	// Replaced: a newer request has taken the place of this one ([Replace]).
+	Replaced bool
 }
 
 // Completion says that the work of a run is done. While it stands, nobody does the work again.
@@ -90,9 +92,12 @@ func (c *Client) once(
 	ctx context.Context, name, key string, fn func(ctx context.Context, run *Run) error, options []OnceOption,
 ) (Outcome, string, error) {
 	var set settings
-	// A second worker learns at once that somebody is at it.
-	for _, option := range append([]OnceOption{Wait(0)}, options...) {
+	for _, option := range options {
 		option.once(&set)
+	}
+	if set.wait == nil && !set.replace {
+		// A second worker learns at once that somebody is at it.
+		set.wait = new(time.Duration)
 	}
 	plan, err := c.plan(name, key, &set)
 	if err != nil {
@@ -103,23 +108,38 @@ func (c *Client) once(
 	if err != nil {
 		return Outcome{}, "", refused(name, err)
 	}
-	outcome, err := c.begun(ctx, resource, &set, wanted, limit, fn)
+	var lease *Lease
+	var outcome Outcome
+	if set.replace {
+		lease, outcome, err = c.replace(ctx, resource, &set, wanted, limit != nil)
+	} else {
+		lease, outcome, err = c.granted(ctx, resource, &set, wanted)
+	}
+	if lease != nil {
+		outcome, err = c.begun(ctx, lease, &set, wanted, limit, fn)
+	}
 	return outcome, resource, err
 }
 
-// begun does the work of a run, unless there is nothing to do.
-func (c *Client) begun(
-	ctx context.Context, resource string, set *settings, wanted core.RunOptions, limit *core.AttemptLimit,
-	fn func(ctx context.Context, run *Run) error,
-) (Outcome, error) {
+// granted acquires a run. Without a lease, the outcome or the error says why.
+func (c *Client) granted(ctx context.Context, resource string, set *settings, wanted core.RunOptions) (*Lease, Outcome, error) {
 	slot, err := c.decided(ctx, resource, set, &wanted)
 	if err != nil {
-		return Outcome{}, err
+		return nil, Outcome{}, err
 	}
 	lease, err := slot.lease(ctx)
 	if err != nil {
-		return c.notRun(slot)
+		outcome, err := c.notRun(slot)
+		return nil, outcome, err
 	}
+	return lease, Outcome{}, nil
+}
+
+// begun does the work of a run, unless there were too many attempts.
+func (c *Client) begun(
+	ctx context.Context, lease *Lease, set *settings, wanted core.RunOptions, limit *core.AttemptLimit,
+	fn func(ctx context.Context, run *Run) error,
+) (Outcome, error) {
 	run := &Run{Lease: lease}
 	if limit != nil {
 		// Nobody else begins before this one has ended.
@@ -130,10 +150,10 @@ func (c *Client) begun(
 		}
 		run.counting = counting
 	}
-	err = perform(run, fn)
+	err := perform(run, fn)
 	if set.evenIfDone && (err == nil || errors.Is(err, ErrResultNotKept)) {
 		// The work is done, whatever becomes of its attempts.
-		if record, err := c.machine.attemptsResource(resource); err == nil {
+		if record, err := c.machine.attemptsResource(lease.Name()); err == nil {
 			_, _ = c.forget(context.WithoutCancel(ctx), record)
 		}
 	}

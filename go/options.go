@@ -34,7 +34,7 @@ type settings struct {
 	every, offset, cooldown *time.Duration
 	at, tz, cron            *string
 
-	noRenewal, evenIfDone bool
+	noRenewal, evenIfDone, replace bool
 
 	maxAttempts *int
 	retryAfter  *time.Duration
@@ -47,7 +47,8 @@ type settings struct {
 // renewed, so the work may take longer.
 func TTL(ttl time.Duration) LockOption { return lockOption(func(s *settings) { s.ttl = &ttl }) }
 
-// Wait is how long to try; 0 tries once. Without it, [Client.Lock] tries until its context is done, and [Client.Once] once.
+// Wait is how long to try; 0 tries once. Without it, [Client.Lock] tries until its context is done, and [Client.Once] once; with
+// [Replace] it waits until the runner has ended.
 func Wait(wait time.Duration) LockOption { return lockOption(func(s *settings) { s.wait = &wait }) }
 
 // Owner is a label for people who look at the lock, host:pid by default. It proves nothing.
@@ -118,6 +119,20 @@ func Keep(keep time.Duration) OnceOption { return onceOption(func(s *settings) {
 // replaces the old one, and its end removes the count of attempts. If the work fails, the old completion stands. For people who
 // repeat work: in a program that always asks for it, the work is done each time. It cannot be had together with [MaxAttempts].
 func EvenIfDone() OnceOption { return onceOption(func(s *settings) { s.evenIfDone = true }) }
+
+// Replace ends the runner, if there is one, and does the work once that has let go: for work that is only right for the newest request,
+// such as a deployment. The runner is told at its next renewal, at most a third of its ttl away, that its lease is lost, with the Reason
+// "revoked"; if it does not hear, its lease runs out within its ttl. Two never work at once. Of several requests that wait, the newest one
+// works, and the others get Outcome.Replaced. They should not ask again, since that would make them the newest. Work that was done before
+// the request is not done again, unless it has [EvenIfDone].
+//
+// [Wait] is the longest wait for the runner in all, and above 0; by default it lasts until the runner has ended, or the context. A
+// client of another library cannot be asked to end: the outcome has Running. It costs a read, two writes and an attempt that is refused
+// before the work begins, and cannot be had together with [MaxAttempts]. The name with its key has 1,017 bytes at most.
+//
+// Do not replace the run that the caller is in itself: it would revoke its own lease, and wait for itself until that has run out, the Wait
+// is over or the context has ended. A call with the context of that run is refused.
+func Replace() OnceOption { return onceOption(func(s *settings) { s.replace = true }) }
 
 // MaxAttempts is how often the work of a run may be begun, 1 or more. Each attempt counts, also one whose process dies. Once so many have
 // begun and none has finished, the error is of the kind [ErrGivenUp], until somebody forgets the run ([Client.ForgetRun]).

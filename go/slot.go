@@ -35,8 +35,9 @@ type slot struct {
 	token uint64
 	// failure is the error of a lease that ended without a release, or of an acquisition that was not granted.
 	failure *Error
-	// completion of work that was done before.
+	// completion of work that was done before, and holding of a lock that somebody else has, as far as it is known.
 	completion *core.Completion
+	holding    *core.Holding
 	// confirmed: the store has answered the release or the finish as hoped; dropped: without the result, for which it had no room.
 	confirmed bool
 	dropped   bool
@@ -97,9 +98,14 @@ func (s *slot) apply(event core.Event) {
 	case core.EventFailed:
 		s.failure = failed(s.resource, event.Failure)
 		s.observeDecision(s.failure)
-		if done, is := event.Failure.(core.FailureDone); is {
-			completion := core.Completion(done)
+		switch why := event.Failure.(type) {
+		case core.FailureDone:
+			completion := core.Completion(why)
 			s.completion = &completion
+		case core.FailureBusy:
+			s.holding = why.Holding
+		case core.FailureTimedOut:
+			s.holding = why.Holding
 		}
 		s.become(over)
 		s.gone()
