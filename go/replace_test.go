@@ -115,6 +115,33 @@ func TestARunnerIsReplacedOnceItHasEnded(t *testing.T) {
 	replaces(t, func(options ...leasehold.ClientOption) *leasehold.Client { return connect(t, redis.URL, options...) })
 }
 
+// Its lease is revoked, and it ends its work before it knows.
+func TestWhatARunnerFinishesLateIsOlderWork(t *testing.T) {
+	redis := testserver.StartRedis(t)
+	begun, letGo, old := make(chan struct{}), make(chan struct{}), make(chan result, 1)
+	client := connect(t, redis.URL)
+	go func() {
+		outcome, err := client.Once(t.Context(), "deploy", "live", func(context.Context, *leasehold.Run) error {
+			close(begun)
+			<-letGo
+			return nil
+		}, leasehold.TTL(time.Hour))
+		old <- result{outcome, err}
+	}()
+	<-begun
+	observed, asked := asking()
+	newer := deploy(t.Context(), connect(t, redis.URL, observed), func(context.Context, *leasehold.Run) error { return nil }, leasehold.Replace())
+	// Between these two it revokes the lease.
+	<-asked
+	<-asked
+	close(letGo)
+	for _, ended := range []<-chan result{old, newer} {
+		if got := <-ended; got.err != nil || !got.outcome.Ran {
+			t.Errorf("%+v, %v", got.outcome, got.err)
+		}
+	}
+}
+
 func TestARunnerOfTheSameClientIsReplaced(t *testing.T) {
 	client := connect(t, testserver.StartRedis(t).URL)
 	runner := newBusy()
