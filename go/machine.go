@@ -370,9 +370,9 @@ func (m *machine) runResource(name, key string) (resource string, err error) {
 }
 
 // newestResource is the name of the record that has the newest request for a run, if a request with these settings can replace its runner.
-func (m *machine) newestResource(run string, countsAttempts, waits bool) (record string, err error) {
+func (m *machine) newestResource(run string, options core.LockOptions, countsAttempts bool) (record string, err error) {
 	err = m.turn(func() ([]core.Input, error) {
-		record, err = m.core.RunsNewestResource(run, countsAttempts, false, waits)
+		record, err = m.core.RunsNewestResource(run, options, countsAttempts)
 		return nil, err
 	})
 	return record, err

@@ -38,8 +38,7 @@ func (c *Client) replace(
 	if given, is := options.Wait.(core.WaitFor); is {
 		wait = &given.WaitMs
 	}
-	_, once := options.Wait.(core.WaitOnce)
-	record, err := c.machine.newestResource(resource, countsAttempts, !once)
+	record, err := c.machine.newestResource(resource, options, countsAttempts)
 	if err != nil {
 		return nil, Outcome{}, refused(resource, err)
 	}

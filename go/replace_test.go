@@ -260,8 +260,10 @@ func TestARunnerThatDoesNotEndIsRunning(t *testing.T) {
 }
 
 func TestWhatCannotReplaceIsRefused(t *testing.T) {
-	client := connect(t, testserver.StartRedis(t).URL)
+	redis := testserver.StartRedis(t)
+	client := connect(t, redis.URL)
 	for why, options := range map[string][]leasehold.OnceOption{
+		"ttl is 1 ms":                                 {leasehold.TTL(time.Millisecond)},
 		"cannot also count attempts":                  {leasehold.MaxAttempts(3)},
 		"waits for it to end: give a wait above zero": {leasehold.Wait(0)},
 		"wait: -1s is not a duration: give 0 or more": {leasehold.Wait(-time.Second)},
@@ -270,6 +272,9 @@ func TestWhatCannotReplaceIsRefused(t *testing.T) {
 		if refused := wants(t, err, leasehold.ErrConfig); !strings.Contains(refused.Error(), why) {
 			t.Errorf("%v, not %q", refused, why)
 		}
+	}
+	if found := redis.Do("DBSIZE"); found != ":0" {
+		t.Errorf("a request that is wrong has taken the place of others: %s records", found)
 	}
 	_, err := client.Once(t.Context(), strings.Repeat("n", 1016), "1", never(t), leasehold.Replace())
 	if want := "for a runner to be replaced, has 1018 bytes; at most 1017 are allowed"; !strings.Contains(wants(t, err, leasehold.ErrConfig).Error(), want) {

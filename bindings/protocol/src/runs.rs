@@ -9,17 +9,21 @@ use core::time::Duration;
 use leasehold_core::op::{self, Applied, Seen};
 use leasehold_core::schedule::{Occurrence, OccurrenceError, Offset, ScheduleError};
 use leasehold_core::view::View;
-use leasehold_core::{self as core_, About, AttemptLimit, Attempts, NextAttempt, Resource, check_replace, period_key};
+use leasehold_core::{
+    self as core_, About, AttemptLimit, Attempts, NextAttempt, Resource, Wait, check_replace, period_key,
+};
 
 use crate::Component;
 use crate::answers;
 use crate::ops::{all, ms_down};
 use crate::outcomes::{nonce, outcome};
 pub(crate) use crate::replacement::Replacement;
-use crate::settings::{refused, run_options};
+use crate::settings::{options, refused, run_options};
 use crate::wit::ops::{Outcome, Seen as Shown};
 use crate::wit::runs as wit;
-use crate::wit::types::{ConfigError, OtherError, ResultKind, RunOptions, RunRecord, RunResult, ZeroLimit};
+use crate::wit::types::{
+    ConfigError, LockOptions, OtherError, ResultKind, RunOptions, RunRecord, RunResult, ZeroLimit,
+};
 
 impl wit::Guest for Component {
     type Replacement = Replacement;
@@ -112,13 +116,9 @@ impl wit::Guest for Component {
         shown(&given(attempts).to_result())
     }
 
-    fn newest_resource(
-        run: String,
-        counts_attempts: bool,
-        watches_holder: bool,
-        waits: bool,
-    ) -> Result<String, ConfigError> {
-        check_replace(counts_attempts, watches_holder, waits)
+    fn newest_resource(run: String, options_: LockOptions, counts_attempts: bool) -> Result<String, ConfigError> {
+        let wait = options(options_)?.wait();
+        check_replace(counts_attempts, matches!(wait, Wait::Watch(_)), wait != Wait::Once)
             .map_err(|message| ConfigError::Other(OtherError { message }))?;
         let record = Resource::new(&run).and_then(|run| run.of_newest());
         record.map(|record| record.as_str().into()).map_err(refused)

@@ -38,6 +38,15 @@ enum Stage {
     Over(Revocation),
 }
 
+impl Read {
+    fn is_over(&self) -> bool {
+        match &self.revoking {
+            Some(revoking) => matches!(revoking.stage, Stage::Over(_)),
+            None => self.answers.iter().all(Option::is_some),
+        }
+    }
+}
+
 /// The outcome of [`Client::revoke`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Revocation {
@@ -60,7 +69,7 @@ impl Client {
     /// The answers to a read, one for each node in their order, once all are there; a node that does not answer in time has an unknown
     /// outcome. They are returned once.
     pub fn take_read(&mut self, read: ReadId) -> Option<Vec<Outcome>> {
-        let is_over = |read: &Read| read.revoking.is_none() && read.answers.iter().all(Option::is_some);
+        let is_over = |read: &Read| read.revoking.is_none() && read.is_over();
         let read = self.reads.get(&read).is_some_and(is_over).then(|| self.reads.remove(&read))?;
         read.map(|read| read.answers.into_iter().flatten().collect())
     }
@@ -76,7 +85,7 @@ impl Client {
 
     /// The outcome of a revocation, once it is known. It is returned once.
     pub fn take_revoke(&mut self, revoke: ReadId) -> Option<Revocation> {
-        let is_over = |read: &Read| matches!(&read.revoking, Some(Revoking { stage: Stage::Over(_), .. }));
+        let is_over = |read: &Read| read.revoking.is_some() && read.is_over();
         let read = self.reads.get(&revoke).is_some_and(is_over).then(|| self.reads.remove(&revoke))?;
         match read?.revoking?.stage {
             Stage::Over(revocation) => Some(revocation),
@@ -87,9 +96,11 @@ impl Client {
     fn new_read(&mut self, revoking: Option<Revoking>) -> ReadId {
         let read = ReadId::new(self.next_read);
         self.next_read += 1;
-        // Answers that nobody has taken make room for others.
-        if self.reads.len() >= self.env.config.limits().observations {
-            self.reads.pop_first();
+        // Answers that nobody has taken make room for others. What is still asked is answered within the request timeouts.
+        if self.reads.len() >= self.env.config.limits().observations
+            && let Some(over) = self.reads.iter().find_map(|(id, read)| read.is_over().then_some(*id))
+        {
+            self.reads.remove(&over);
         }
         self.reads.insert(read, Read { answers: Vec::new(), revoking });
         read
@@ -179,6 +190,10 @@ impl Revocation {
         let is_revoked = revoked(&answers);
         let is_trouble =
             |answer: &Outcome| !matches!(answer, Outcome::Applied(_) | Outcome::NotApplied(Refusal::Conflict(_)));
-        Self { is_revoked, troubles: answers.into_iter().filter(is_trouble).collect() }
+        // First what may pass, since that is what the others may be waiting for.
+        let (mut troubles, lasting): (Vec<_>, Vec<_>) =
+            answers.into_iter().filter(is_trouble).partition(|answer| matches!(answer, Outcome::Unknown(_)));
+        troubles.extend(lasting);
+        Self { is_revoked, troubles }
     }
 }

@@ -42,6 +42,16 @@ fn answers_to_reads_that_nobody_takes_make_room_for_others() {
 }
 
 #[test]
+fn reads_that_are_still_asked_are_all_answered() {
+    let mut world = limited(Limits { observations: 2, ..Limits::default() });
+    let now = world.now(0);
+    let reads: Vec<_> = (0..4).map(|_| world.hosts[0].client.read(&resource("r"), now)).collect();
+    world.drain(0);
+    world.deliver_all();
+    assert!(reads.iter().all(|read| world.hosts[0].client.take_read(*read).is_some()));
+}
+
+#[test]
 fn duplicate_lock_id_is_rejected() {
     let mut world = World::new(1);
     world.hold(0, 1, "r", options());

@@ -1,7 +1,7 @@
 //! Generated from `wit/leasehold.wit` by `cargo xtask component --bless`. Do not edit.
 
 use crate::wit::ops::{Outcome, Seen};
-use crate::wit::types::{ConfigError, Now, RunOptions, RunRecord, RunResult};
+use crate::wit::types::{ConfigError, LockOptions, Now, RunOptions, RunRecord, RunResult};
 use super::{AttemptLimit, Attempts, NextAttempt, Occurrence, ReplaceAnswer, ReplaceStep, RunPlan, ZoneOffset};
 use crate::face::*;
 
@@ -45,8 +45,9 @@ pub(crate) trait Guest {
     /// The result by which `client.finish` keeps them. A store without room for it is not given the completion alone.
     fn keep_attempts(attempts: Attempts) -> RunResult;
     /// The resource whose completion has the newest request for a run, among those that replace its runner. Fails where the name of the
-    /// run has more than 1,017 bytes, for a request that counts attempts or watches the holder, and one that does not wait.
-    fn newest_resource(run: String, counts_attempts: bool, watches_holder: bool, waits: bool) -> Result<String, ConfigError>;
+    /// run has more than 1,017 bytes, for options that no acquisition takes, and for a request that counts attempts, watches the holder,
+    /// or does not wait.
+    fn newest_resource(run: String, options: LockOptions, counts_attempts: bool) -> Result<String, ConfigError>;
 }
 
 /// Calls a function of the interface by its name.
@@ -137,12 +138,11 @@ pub fn call<S: Source, W: Sink>(name: &str, args: &[S], to: &W) -> Result<W::Val
             Ok(made.write(to))
         }
         "newest-resource" => {
-            let [run, counts_attempts, watches_holder, waits] = arguments(args)?;
+            let [run, options, counts_attempts] = arguments(args)?;
             let run = argument(run, "run")?;
+            let options = argument(options, "options")?;
             let counts_attempts = argument(counts_attempts, "counts-attempts")?;
-            let watches_holder = argument(watches_holder, "watches-holder")?;
-            let waits = argument(waits, "waits")?;
-            let made = <crate::Component as Guest>::newest_resource(run, counts_attempts, watches_holder, waits)?;
+            let made = <crate::Component as Guest>::newest_resource(run, options, counts_attempts)?;
             Ok(made.write(to))
         }
         _ => Err(Problem::no_call(name)),
