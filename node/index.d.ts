@@ -13,7 +13,7 @@
 import type { LeaseholdError, LockInfo } from "./lib/errors.js";
 import type { BegunRun, Occurrence, OnceOptions, OnceOutcome, Run, RunInfo } from "./lib/once.js";
 import type { LockAny, RwLock, RwLockOptions, Semaphore } from "./lib/permits.js";
-import type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, SaveOptions } from "./lib/runs.js";
+import type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, Replaced, ReplaceOptions, SaveOptions } from "./lib/runs.js";
 import type { Shards, ShardsOptions } from "./lib/shards.js";
 
 export * from "./lib/attempts.js";
@@ -23,7 +23,7 @@ export * from "./lib/once.js";
 export * from "./lib/permits.js";
 export * from "./lib/shards.js";
 export { noResult, unsettled } from "./lib/runs.js";
-export type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, SaveOptions };
+export type { AlreadyDone, Completion, FinishOptions, OccurrenceOptions, Ran, Replaced, ReplaceOptions, SaveOptions };
 
 /** Settings of a client. */
 export interface ConnectOptions {

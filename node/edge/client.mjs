@@ -5,6 +5,7 @@ import { SUSPENDED_MS } from "./clock.mjs";
 import { Lease, Run, fail, finish } from "./lease.mjs";
 import { Machine, random } from "./machine.mjs";
 import * as messages from "./messages.mjs";
+import { Replacing } from "./replacing.mjs";
 import errors from "./shared/errors.mjs";
 import shared from "./shared/options.mjs";
 import results from "./shared/results.mjs";
@@ -145,23 +146,25 @@ export class Client {
   }
 
   async beginRun(name, given) {
-    const { signal, owner = this.#owner, wait = 0, ...settings } = options(given, RUN);
-    const { resource, run, limit, record } = this.#planned(text("name", name), settings);
+    const { signal, owner = this.#owner, replace = false, wait = replace ? undefined : 0, ...settings } = options(given, RUN);
+    const planned = this.#planned(text("name", name), { ...settings, replace, wait });
+    const { resource, run, limit, record, newest } = planned;
     const locked = { ...lockOptions({ ...settings, wait }, owner), run };
-    const slot = await this.#begun(resource, owner, locked, signal);
-    if (slot.phase !== "failed") {
+    const asked = { resource, owner, locked, signal };
+    const { slot, completion, failure, isReplaced } = newest ? await this.#replaced(newest, asked) : await this.#asked(asked);
+    if (slot !== undefined) {
       const counting = record && new Counting(this.#machine, this.#runs, this.#take, { record, owner, keepMs: run.keepMs });
       if (limit === undefined) return { run: new Run(this.#machine, slot, { forgets: counting }) };
       return begin(new Run(this.#machine, slot, { counting }), counting, limit, signal);
     }
-    const why = slot.failure;
-    if (slot.completion !== undefined) {
-      return { run: null, ran: false, reason: "done", ...messages.completion(slot.completion, this.#runs) };
+    if (isReplaced) return { run: null, ran: false, reason: "replaced" };
+    if (completion !== undefined) {
+      return { run: null, ran: false, reason: "done", ...messages.completion(completion, this.#runs) };
     }
-    if (why instanceof LockBusyError || why instanceof LockTimeoutError) {
-      return { run: null, ran: false, reason: "running", holder: why.holder ?? null };
+    if (failure instanceof LockBusyError || failure instanceof LockTimeoutError) {
+      return { run: null, ran: false, reason: "running", holder: failure.holder ?? null };
     }
-    throw this.#explained(why);
+    throw this.#explained(failure);
   }
 
   async close() {
@@ -194,9 +197,26 @@ export class Client {
     return slot;
   }
 
-  /** What the settings of a run mean now: its resource and options, and of attempts their limit and the name of their record. */
+  /** What has come of a request for a run: its slot, or why it has none. */
+  async #asked({ resource, owner, locked, signal }) {
+    const slot = await this.#begun(resource, owner, locked, signal);
+    return slot.phase === "failed" ? slot : { slot };
+  }
+
+  /** As `#asked`, of a request that replaces the runner; `newest` is the name of the record of the newest one. */
+  async #replaced(newest, asked) {
+    asked.signal?.throwIfAborted();
+    const acquire = this.#begun.bind(this);
+    const replacing = new Replacing(this.#machine, this.#runs, { acquire, take: this.#taken }, newest, asked);
+    return this.#machine.awaited(orAborted(replacing.ended(), asked.signal, replacing, () => replacing.giveUp()));
+  }
+
+  /**
+   * What the settings of a run mean now: its resource and options, of attempts their limit and the name of their record, and of a request
+   * that replaces the runner the name of the record of the newest one.
+   */
   #planned(name, settings) {
-    const { trustQuorum = false, evenIfDone = false, tz } = settings;
+    const { trustQuorum = false, evenIfDone = false, tz, replace, wait } = settings;
     const meant = occurrence(settings, name);
     const { unixMs } = this.#machine.now();
     try {
@@ -204,7 +224,9 @@ export class Client {
       const { resource, keepMs } = this.#runs.planRun(name, meant, unixMs, offsets, this.#stores.length > 1, evenIfDone);
       const run = { keepMs, trustQuorum, evenIfDone };
       const limit = this.#runs.limitAttempts(...attemptLimit(settings), run);
-      return { resource, run, limit, record: this.#recordOf(resource, limit !== undefined, evenIfDone) };
+      const counts = limit !== undefined;
+      const newest = replace ? this.#runs.newestResource(resource, counts, false, wait !== 0) : undefined;
+      return { resource, run, limit, record: this.#recordOf(resource, counts, evenIfDone), newest };
     } catch (error) {
       throw error?.payload === undefined ? error : messages.refused(error.payload, name);
     }
@@ -221,10 +243,15 @@ export class Client {
     }
   }
 
-  /** Acquires a lock that is held for a moment, also where a quorum allows less. */
-  #take = async (resource, owner, { ttl, wait }, run, signal) => {
+  /** The slot of a lock that is held for a moment, also where a quorum allows less. */
+  #taken = (resource, owner, { ttl, wait }, run, signal) => {
     const locked = lockOptions({ ttl: Math.min(ttl, this.#maxTtl - SUSPENDED_MS), wait }, owner);
-    const slot = await this.#begun(resource, owner, { ...locked, run }, signal);
+    return this.#begun(resource, owner, { ...locked, run }, signal);
+  };
+
+  /** As `#taken`, and fails if it is not granted. */
+  #take = async (...lock) => {
+    const slot = await this.#taken(...lock);
     if (slot.phase === "failed") throw this.#explained(slot.failure);
     return slot;
   };
@@ -239,14 +266,14 @@ export class Client {
 
 shownAs.shows(Client);
 
-/** The value of `ended`. If the signal is aborted before, calls `giveUp` and rejects with the signal's reason. */
-async function orAborted(ended, signal, slot, giveUp) {
+/** The value of `ended`. If the signal is aborted while the phase of `asked` is pending, calls `giveUp` and rejects with the signal's reason. */
+async function orAborted(ended, signal, asked, giveUp) {
   if (signal === undefined) return ended;
   let abort;
   const aborted = new Promise((_, reject) => {
     abort = () => {
       // The result is decided, and the caller is about to get it.
-      if (slot.phase !== "pending") return;
+      if (asked.phase !== "pending") return;
       reject(signal.reason);
       giveUp();
     };

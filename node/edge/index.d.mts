@@ -11,10 +11,20 @@
 /// <reference lib="esnext.disposable" />
 
 import type { AttemptOptions, Attempts, RetryLater } from "../lib/attempts.js";
-import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions } from "../lib/runs.js";
+import type {
+  AlreadyDone,
+  Completion,
+  FinishOptions,
+  Occurrence,
+  OccurrenceOptions,
+  Ran,
+  Replaced,
+  ReplaceOptions,
+  SaveOptions,
+} from "../lib/runs.js";
 
 export { noResult, unsettled } from "../lib/runs.js";
-export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, SaveOptions };
+export type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, Replaced, ReplaceOptions, SaveOptions };
 export type { AttemptOptions, Attempts, RetryLater };
 
 /** Keys for DynamoDB and S3, or an HMAC key for Google Cloud Storage. */
@@ -127,7 +137,7 @@ export interface LockOptions {
 export type TryOptions = Omit<LockOptions, "wait">;
 
 /** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, AttemptOptions, LockOptions {}
+export interface OnceOptions extends OccurrenceOptions, AttemptOptions, ReplaceOptions, LockOptions {}
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {
@@ -140,10 +150,10 @@ export interface RunningElsewhere {
 }
 
 /** The answer of {@link Client.once}. */
-export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater;
+export type OnceOutcome<T> = Ran<T> | AlreadyDone | RunningElsewhere | RetryLater | Replaced;
 
 /** The answer of {@link Client.beginRun}: a run, or the reason why there is nothing to do. */
-export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater));
+export type BegunRun = { run: Run } | ({ run: null } & (AlreadyDone | RunningElsewhere | RetryLater | Replaced));
 
 /**
  * Makes a client of `dynamodb://TABLE?region=REGION`, `s3://BUCKET?region=REGION`, `azblob://ACCOUNT/CONTAINER`,

@@ -17,7 +17,7 @@ export class Machine {
   /** The source of credentials for each node that has one. */
   #sources;
   #slots = new Map();
-  /** Those who wait for the answers to a read, by its id. */
+  /** Those who wait for what all nodes were asked, by its id, and how to take the answers. */
   #reads = new Map();
   #isClosed = false;
   #lastLock = 0n;
@@ -75,12 +75,17 @@ export class Machine {
 
   /** Reads a record on all nodes, and answers what each of them has said. */
   async read(resource) {
-    this.#checkWhole();
-    if (this.#isClosed) throw messages.failed(resource, { tag: "cancelled", val: undefined });
-    const id = this.#call(resource, () => this.#client.read(resource, this.now()));
-    const answered = new Promise((resolve, reject) => this.#reads.set(id, { resolve, reject }));
-    this.#pump();
-    return this.awaited(answered);
+    const ask = () => this.#client.read(resource, this.now());
+    const { outcomes } = await this.#asked(resource, ask, (id) => this.#client.takeRead(id));
+    return outcomes;
+  }
+
+  /** Asks the holder of a lease to let go. Answers `true` if it is revoked, and `false` if it was over. */
+  async revoke(resource, nonce) {
+    const ask = () => this.#client.revoke(resource, nonce, this.now());
+    const { isRevoked, troubles } = await this.#asked(resource, ask, (id) => this.#client.takeRevoke(id));
+    if (isRevoked === undefined) throw messages.notRevoked(resource, troubles, this.#sources.length);
+    return isRevoked;
   }
 
   /** The attempt by which a lease is held; `undefined` if it is not held. */
@@ -146,6 +151,16 @@ export class Machine {
     return trouble;
   }
 
+  /** Asks all nodes, and answers what `take` has once they have answered. */
+  async #asked(resource, ask, take) {
+    this.#checkWhole();
+    if (this.#isClosed) throw messages.failed(resource, { tag: "cancelled", val: undefined });
+    const id = this.#call(resource, ask);
+    const answered = new Promise((resolve, reject) => this.#reads.set(id, { take, resolve, reject }));
+    this.#pump();
+    return this.awaited(answered);
+  }
+
   #command(slot, command) {
     if (this.#broken !== undefined) return;
     try {
@@ -175,13 +190,13 @@ export class Machine {
     }
   }
 
-  /** Answers the reads that are over. */
+  /** Answers those whose nodes have all answered. */
   #answer() {
-    for (const [id, { resolve }] of this.#reads) {
-      const taken = this.#call(undefined, () => this.#client.takeRead(id));
+    for (const [id, { take, resolve }] of this.#reads) {
+      const taken = this.#call(undefined, () => take(id));
       if (taken === undefined) continue;
       this.#reads.delete(id);
-      resolve(taken.outcomes);
+      resolve(taken);
     }
   }
 

@@ -165,6 +165,52 @@ export function notCounted(resource, error) {
   return new Kind(on(resource, message), { resource, temporary: !isRefused });
 }
 
+/** The error of a lease that is not known to be revoked, with what is in the way. @param {string} resource @param {any[]} troubles */
+export function notRevoked(resource, [trouble], nodes) {
+  const error = trouble && notDone(resource, trouble);
+  if (error !== undefined && nodes === 1) return error;
+  const why = error === undefined ? "" : `: ${error.message}`;
+  const message = `too few of ${nodes} nodes have revoked the lease, so its holder may keep it${why}; try again`;
+  return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+}
+
+/** The error of an operation that has failed, or may have. */
+function notDone(resource, { tag, val }) {
+  if (tag === "unknown") return failed(resource, { tag: "unavailable", val });
+  const { refusal } = val;
+  switch (refusal.tag) {
+    case "denied":
+      return failed(resource, { tag: "refused", val: refusal.val });
+    case "needs-credentials":
+      return failed(resource, { tag: "unavailable", val: refusal.val });
+    default:
+      return failed(resource, refusal);
+  }
+}
+
+export function newestNotWritten(resource, error) {
+  return notBegun(resource, error, "that this is the newest request cannot be written down");
+}
+
+export function newestNotRead(resource, error) {
+  return notBegun(resource, error, "which request is the newest cannot be read");
+}
+
+function notBegun(resource, error, why) {
+  const isFinal = [StoreRefusedError, ClosedError, ConfigError].some((Kind) => error instanceof Kind);
+  const Kind = isFinal ? error.constructor : StoreUnavailableError;
+  return new Kind(on(resource, `the work is not begun: ${why}: ${error.message}`), { resource, temporary: !isFinal });
+}
+
+export function newestUnsettled(resource) {
+  const message = "too few nodes show which request is the newest";
+  return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
+}
+
+export function notReplaced(resource) {
+  return new StoreUnavailableError(on(resource, "the runner cannot be replaced"), { resource, temporary: true });
+}
+
 export function finishUnconfirmed(resource) {
   const message = "the work was done, but the store did not confirm its completion: it may be done again";
   return new FinishUnconfirmedError(on(resource, message), { resource });

@@ -15,13 +15,12 @@ export class Slot {
   isMarked = false;
   /** True once the store has confirmed it without its result. */
   isResultDropped = false;
-  /** The completion of work that was done before, as the component shows it. */
-  completion;
+  /** Why the lock was not granted, as the component says it. */
+  refusal;
   #machine;
   #deadlineNs;
   #trouble;
   #failure;
-  #failed;
   #controller = new AbortController();
   #waiting = new Set();
 
@@ -41,7 +40,12 @@ export class Slot {
    * its stack then names the code that awaits it, not the loop.
    */
   get failure() {
-    return (this.#failure ??= this.#failed?.());
+    return (this.#failure ??= this.refusal && messages.failed(this.resource, this.refusal));
+  }
+
+  /** The completion of work that was done before, as the component shows it. */
+  get completion() {
+    return this.refusal?.tag === "done" ? this.refusal.val : undefined;
   }
 
   /** Handles an event of the component. Returns `false` if it came too late: the old deadline has passed. */
@@ -66,8 +70,7 @@ export class Slot {
         this.#lose("lost", messages.lost(this.resource, val.reason, this.#trouble));
         return true;
       case "failed":
-        this.#failed = () => messages.failed(this.resource, val.failure);
-        if (val.failure.tag === "done") this.completion = val.failure.val;
+        this.refusal = val.failure;
         this.#become("failed");
         return true;
       case "released":

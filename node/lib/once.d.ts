@@ -5,20 +5,12 @@
 import { Lease, type Client, type LockOptions } from "../index.js";
 import type { AttemptOptions, Attempts, RetryLater } from "./attempts.js";
 import type { LockInfo } from "./errors.js";
-import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran } from "./runs.js";
+import type { AlreadyDone, Completion, FinishOptions, Occurrence, OccurrenceOptions, Ran, Replaced, ReplaceOptions } from "./runs.js";
 
 export type { Occurrence };
 
 /** Settings of a run, which are used with one of {@link Occurrence}: a `key`, a period (`every`), `cron`, a `cooldown` or `keep`. */
-export interface OnceOptions extends OccurrenceOptions, AttemptOptions, Omit<LockOptions, "fair"> {
-  /**
-   * Takes the run over from its runner, for work that only the newest call has right. Its lease is lost, with the reason `"revoked"`. The call
-   * waits until its holder has let go, or the lease has run out; of several calls that wait the newest runs, and the others are answered
-   * {@link Replaced}. `wait` is the longest wait, by default without limit. Work that was done before is not done again, unless with
-   * `evenIfDone`. Not with `maxAttempts`, `watchHolder` and a wait of 0. Default `false`.
-   */
-  replace?: boolean | undefined;
-}
+export interface OnceOptions extends OccurrenceOptions, AttemptOptions, ReplaceOptions, Omit<LockOptions, "fair"> {}
 
 /** Somebody else is at it, who may still fail. */
 export interface RunningElsewhere {
@@ -28,14 +20,6 @@ export interface RunningElsewhere {
   reason: "running";
   /** That holder, as far as the store shows it. */
   holder: LockInfo | null;
-}
-
-/** A newer call with {@link OnceOptions.replace} has taken the place of this one. */
-export interface Replaced {
-  /** It was not done now. */
-  ran: false;
-  /** A newer call does it. */
-  reason: "replaced";
 }
 
 /** The answer of {@link Client.once}. */

@@ -51,8 +51,9 @@ const RUN = /** @type {const} */ ({
   evenIfDone: "true or false",
   maxAttempts: "number",
   retryAfter: LENGTH,
+  replace: "true or false",
 });
-const NATIVE_RUN = /** @type {const} */ ({ ...RUN, replace: "true or false", watchHolder: NATIVE.watchHolder });
+const NATIVE_RUN = /** @type {const} */ ({ ...RUN, watchHolder: NATIVE.watchHolder });
 const HOLDER = /** @type {const} */ ({ token: "number", owner: "text" });
 const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "function", onStop: "function" });
 

@@ -89,6 +89,25 @@ export interface FinishOptions {
   result?: unknown;
 }
 
+/** The option of `once` and `beginRun` by which the newest call gets the run. */
+export interface ReplaceOptions {
+  /**
+   * Takes the run over from its runner, for work that only the newest call has right. Its lease is lost, with the reason `"revoked"`. The call
+   * waits until its holder has let go, or the lease has run out; of several calls that wait the newest runs, and the others are answered
+   * {@link Replaced}. `wait` is the longest wait, by default without limit. Work that was done before is not done again, unless with
+   * `evenIfDone`. Not with `maxAttempts`, a wait of 0 and, in clients that have it, `watchHolder`. Default `false`.
+   */
+  replace?: boolean | undefined;
+}
+
+/** A newer call with {@link ReplaceOptions.replace} has taken the place of this one. */
+export interface Replaced {
+  /** It was not done now. */
+  ran: false;
+  /** A newer call does it. */
+  reason: "replaced";
+}
+
 /** This call has done the work, and its completion stands. */
 export interface Ran<T> {
   /** It was done now. */

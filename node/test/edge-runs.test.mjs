@@ -8,7 +8,7 @@ import { after, test } from "node:test";
 import { connect as connectNative } from "leasehold";
 import { connect, ConfigError, GivenUpError, LeaseholdError, LeaseLostError, NotOwnedError, StoreUnavailableError } from "leasehold/edge";
 import { part } from "./helpers/edge.mjs";
-import { edgeStores } from "./helpers/edge-stores.mjs";
+import { edgeStores, startQuorum } from "./helpers/edge-stores.mjs";
 import { startDynamodb, startRedis, startWebdis } from "./helpers/servers.mjs";
 
 const { Counting, begin } = await part("attempts");
@@ -64,22 +64,7 @@ test("an offset is no zone, whatever the runtime takes", (t) => {
   for (const offset of ["+02:00", "-01"]) assert.throws(() => zoneOffsets(offset, 0n), ConfigError);
 });
 
-const STORES = {
-  ...edgeStores(dynamodb),
-  async "a quorum"(t) {
-    const quorumId = "00112233445566778899aabbccddeeff";
-    const nodes = [];
-    for (const _ of "abc") {
-      const redis = await startRedis(t);
-      nodes.push({ redis: redis.url, webdis: (await startWebdis(t, redis.url)).url });
-    }
-    const [native, url] = ["redis", "webdis"].map((kind) => nodes.map((node) => node[kind]));
-    const made = await connectNative(native, { ...SLOW, quorumId, createQuorum: true });
-    await (await made.acquire("first")).release();
-    await made.close();
-    return { url, native, quorumId };
-  },
-};
+const STORES = { ...edgeStores(dynamodb), "a quorum": startQuorum };
 
 let jobs = 0;
 

@@ -1,5 +1,6 @@
 // Stores that `leasehold/edge` and native code reach alike.
 
+import { connect } from "leasehold";
 import { startEtcd, startRedis, startWebdis } from "./servers.mjs";
 import { startRest } from "./rest.mjs";
 
@@ -23,3 +24,18 @@ export const edgeStores = (dynamodb) => ({
     return { url: dynamodb.url, native: dynamodb.url, credentials: dynamodb.credentials };
   },
 });
+
+/** Three of them that are one quorum. */
+export async function startQuorum(t) {
+  const quorumId = "00112233445566778899aabbccddeeff";
+  const nodes = [];
+  for (const _ of "abc") {
+    const redis = await startRedis(t);
+    nodes.push({ redis: redis.url, webdis: (await startWebdis(t, redis.url)).url });
+  }
+  const [native, url] = ["redis", "webdis"].map((kind) => nodes.map((node) => node[kind]));
+  const made = await connect(native, { requestTimeout: 5_000, quorumId, createQuorum: true });
+  await (await made.acquire("first")).release();
+  await made.close();
+  return { url, native, quorumId };
+}

@@ -32,6 +32,10 @@ export async function all(): Promise<string | undefined> {
   await client.once("a", { cron: "0 2 * * 1-5", tz: "Europe/Berlin", maxAttempts: 3, retryAfter: 60_000 }, () => 0);
   await client.once("a", { every: 86_400_000, at: "02:00", tz: "UTC" }, () => 0);
   if (!outcome.ran && outcome.reason === "later") same<typeof outcome.attempts, Attempts>();
+  const begun = await client.beginRun("a", { key: "live", replace: true });
+  if (begun.run === null && begun.reason === "replaced") same<typeof begun.ran, false>();
+  // @ts-expect-error: it is or it is not
+  await client.once("a", { key: "live", replace: 1 }, () => 0);
   // @ts-expect-error: a cron expression needs a zone
   await client.once("a", { cron: "0 2 * * *" }, () => 0);
   // @ts-expect-error: a reason is needed
