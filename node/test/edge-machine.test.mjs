@@ -22,7 +22,7 @@ const timers = () => process.getActiveResourcesInfo().filter((name) => name === 
 const released = event("released", { confirmed: true });
 
 /** A lease of a machine; `told` lists the calls of its component, and `say` sets the outputs. */
-function stage(source) {
+function stage(source, nodes = 1) {
   const scene = { ms: 0, told: [], isIdle: true, wakeAtNs: undefined };
   const outputs = [];
   const hear = (name) => () => void scene.told.push(name);
@@ -32,10 +32,11 @@ function stage(source) {
   const reads = [];
   client.read = () => BigInt(reads.push(undefined));
   client.takeRead = (id) => reads[Number(id) - 1];
+  [client.revoke, client.takeRevoke] = [client.read, client.takeRead];
   client.handleTimeout = () => (scene.wakeAtNs = undefined);
   client.isIdle = () => scene.isIdle;
   client.pollOutput = () => outputs.shift() ?? { tag: "wake-at", val: { atNs: scene.wakeAtNs } };
-  const machine = new Machine({ Client: { createWired: () => client } }, {}, [{ source }]);
+  const machine = new Machine({ Client: { createWired: () => client } }, {}, Array(nodes).fill({ source }));
   machine.now = () => ({ monotonicNs: at(scene.ms), unixMs: 0n });
   const slot = machine.acquire("a", "me", {});
   /** Any command makes the machine poll for outputs. */
@@ -43,12 +44,13 @@ function stage(source) {
     outputs.push(...said);
     machine.acquire("another", "me", {});
   };
-  /** What the nodes answer to the latest read. */
-  const answer = (...outcomes) => {
-    reads[reads.length - 1] = { outcomes };
+  /** What the nodes answer to the latest read, and what has become of the latest revocation. */
+  const tell = (taken) => {
+    reads[reads.length - 1] = taken;
     say();
   };
-  return Object.assign(scene, { machine, slot, lease: new Lease(machine, slot), say, answer });
+  const answer = (...outcomes) => tell({ outcomes });
+  return Object.assign(scene, { machine, slot, lease: new Lease(machine, slot), say, answer, tell });
 }
 
 test("a renewal in time moves the deadline, one at the deadline or later brings nothing back", () => {
@@ -156,6 +158,32 @@ test("a read resolves with the answers of the nodes, each with its own", async (
   scene.answer("of the second");
   assert.deepEqual(await second, ["of the second"]);
   assert.equal(await Promise.race([first, "not yet"]), "not yet");
+});
+
+test("a revocation resolves with what has become of it", async () => {
+  for (const isRevoked of [true, false]) {
+    const scene = stage();
+    const revoking = scene.machine.revoke("a", new Uint8Array(16));
+    scene.tell({ isRevoked, troubles: [] });
+    assert.equal(await revoking, isRevoked);
+  }
+  const refused = (refusal) => ({ tag: "not-applied", val: { refusal } });
+  const fault = { kind: "server", detail: "boom" };
+  const detail = { detail: "no permission" };
+  for (const [nodes, troubles, code, words] of [
+    [1, [{ tag: "unknown", val: fault }], "store_unavailable", /^"a": the store cannot be used now \(store failure: boom\)$/],
+    [1, [refused({ tag: "throttled", val: fault })], "store_unavailable", /^"a": the store throttles requests/],
+    [1, [refused({ tag: "needs-credentials", val: fault })], "store_unavailable", /^"a": the store cannot be used now/],
+    [1, [refused({ tag: "denied", val: detail })], "store_refused", /^"a": the store refuses: no permission$/],
+    // Others of its nodes may be back soon.
+    [3, [refused({ tag: "denied", val: detail })], "store_unavailable", /too few of 3 nodes have revoked the lease.*no permission; try again$/],
+    [3, [], "store_unavailable", /its holder may keep it; try again$/],
+  ]) {
+    const scene = stage(undefined, nodes);
+    const revoking = scene.machine.revoke("a", new Uint8Array(16));
+    scene.tell({ isRevoked: undefined, troubles });
+    await assert.rejects(revoking, (error) => error.code === code && words.test(error.message), String(words));
+  }
 });
 
 test("a read of a client that is closed, or whose machine fails, rejects", async () => {

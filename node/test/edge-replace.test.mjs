@@ -12,7 +12,7 @@ import { startDynamodb, startRedis, startWebdis } from "./helpers/servers.mjs";
 import { aborted } from "./helpers/signals.mjs";
 import { until } from "./helpers/until.mjs";
 
-const { Client } = await part("client");
+const { Replacing } = await part("replacing");
 
 const SLOW = { requestTimeout: 5_000 };
 /** A deployment whose runner hears soon that it is replaced. A quorum allows no longer ttl. */
@@ -25,13 +25,16 @@ const isRevoked = (error) => error.name === "LeaseLostError" && error.reason ===
 const dynamodb = await startDynamodb({ after });
 Object.assign(process.env, dynamodb.env);
 
+/** A quorum may still have to forget attempts that were refused. */
+const close = (client) => client.close().catch(({ code }) => assert.equal(code, "store_unavailable"));
+
 /** Two clients of the edge and a native one of a store. */
 async function clients(t, start) {
   const { url, native, credentials, quorumId } = await start(t);
   const settings = { ...SLOW, quorumId };
   const edge = (owner) => connect(url, { ...settings, credentials, owner });
   const made = [await edge("one"), await edge("two"), await connectNative(native, { ...settings, owner: "native" })];
-  return { one: made[0], two: made[1], native: made[2], close: () => Promise.all(made.map((client) => client.close())) };
+  return { one: made[0], two: made[1], native: made[2], close: () => Promise.all(made.map(close)) };
 }
 
 /** A test with these clients of a Webdis. */
@@ -109,7 +112,7 @@ testRuns("the newest of several runs, and the older ones step aside", async ({ o
 
 testRuns("a runner that does not let go is waited for as long as asked", async ({ one, two, native }) => {
   const { run } = await native.beginRun("deploy", DEPLOY);
-  const { holder, ...answer } = await one.beginRun("deploy", { ...REPLACE, wait: 0.5 });
+  const { holder, ...answer } = await one.beginRun("deploy", { ...REPLACE, wait: 1 });
   assert.deepEqual([answer, holder.owner, holder.token], [{ run: null, ran: false, reason: "running" }, "native", run.token]);
   await aborted(run.signal);
   assert.ok(isRevoked(run.signal.reason), "it was asked to end");
@@ -139,18 +142,18 @@ testRuns("what contradicts a replacement is refused, as native code does", async
   assert.equal((await one.once("deploy", { ...DEPLOY, replace: false, maxAttempts: 2, wait: 0 }, () => 1)).value, 1);
 });
 
-/** A client of Webdis whose requests are told to `scene.hear`, by their number and text, and a native one of its Redis. */
-async function heard(t, settings = SLOW) {
+/** A client of Webdis whose requests are told to `scene.hear`, which may answer them, and a native one of its Redis. */
+async function heard(t) {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
   const scene = { hear: () => {} };
   const fetch = async (url, request) => {
-    scene.hear(`${url}${request.body === undefined ? "" : Buffer.from(request.body)}`);
-    return globalThis.fetch(url, request);
+    const text = `${url}${request.body === undefined ? "" : Buffer.from(request.body)}`;
+    return scene.hear(text) ?? globalThis.fetch(url, request);
   };
-  const client = await connect(webdis.url, { ...settings, fetch, owner: "edge" });
+  const client = await connect(webdis.url, { ...SLOW, fetch, owner: "edge" });
   const native = await connectNative(redis.url, { ...SLOW, owner: "native" });
-  t.after(() => Promise.all([client.close().catch(() => {}), native.close()]));
+  t.after(() => Promise.all([client, native].map(close)));
   return Object.assign(scene, { client, native });
 }
 
@@ -212,28 +215,91 @@ test("a closed client begins nothing", async (t) => {
   await client.close();
   await refused;
   await assert.rejects(client.beginRun("deploy", REPLACE), ClosedError);
+  await assert.rejects(run.release(), isRevoked);
 });
 
 test("work does not begin where the record of the newest request fails", async (t) => {
-  const scene = await heard(t, { requestTimeout: 200 });
+  const scene = await heard(t);
   const { client, native } = scene;
-  const down = (text) => {
-    if (text.includes("newest")) throw new TypeError("fetch failed");
+  const refuses = (text) => (text.includes("newest") ? new Response("no", { status: 403 }) : undefined);
+  scene.hear = refuses;
+  const isError = (words) => (error) => {
+    assert.ok(error instanceof StoreRefusedError && !error.temporary && error.resource === "deploy@live", inspect(error));
+    assert.ok(error.message.startsWith(`"deploy@live": the work is not begun: ${words}: `), error.message);
+    return true;
   };
-  scene.hear = down;
-  const unwritten = await client.once("deploy", { ...REPLACE, wait: 1 }, never).then(never, (error) => error);
-  assert.ok(unwritten instanceof StoreUnavailableError && unwritten.temporary, inspect(unwritten));
-  assert.match(unwritten.message, /^"deploy@live": the work is not begun: that this is the newest request cannot be written down: /);
+  await assert.rejects(client.once("deploy", REPLACE, never), isError("that this is the newest request cannot be written down"));
   // Once it asks for the run, it has its number.
   let hasNumber = false;
   scene.hear = (text) => {
-    if (hasNumber && !text.includes("newest")) scene.hear = down;
+    if (hasNumber && !text.includes("newest")) scene.hear = refuses;
     hasNumber ||= text.includes("newest");
   };
-  const unread = await client.once("deploy", { ...REPLACE, wait: 1 }, never).then(never, (error) => error);
-  assert.ok(unread instanceof StoreUnavailableError, inspect(unread));
-  assert.match(unread.message, /^"deploy@live": the work is not begun: which request is the newest cannot be read: /);
-  assert.equal((await native.inspectRun("deploy", "live")).holder, null);
+  await assert.rejects(client.once("deploy", REPLACE, never), isError("which request is the newest cannot be read"));
+  assert.equal((await native.inspectRun("deploy", "live")).holder, null, "it is released");
   scene.hear = () => {};
   assert.equal((await client.once("deploy", REPLACE, () => 1)).value, 1);
+});
+
+/** What comes of a request that the component has do these steps, with the answers to them, and what it has released. */
+async function walked(steps, { slots = [], machine = {} } = {}) {
+  const scene = { answers: [], released: [], disposed: 0 };
+  const replacement = {
+    next: (answer) => (scene.answers.push(answer), steps.shift()),
+    [Symbol.dispose ?? Symbol.for("dispose")]: () => void (scene.disposed += 1),
+  };
+  const runs = { Replacement: { create: () => replacement }, readRun: () => ({ done: "it is done" }) };
+  const fake = {
+    now: () => ({}),
+    read: async () => [],
+    release: (slot) => void scene.released.push(slot),
+    within: (ms, promise) => promise,
+    ...machine,
+  };
+  const acquire = async () => slots.shift();
+  const asked = { resource: "a@1", owner: "me", locked: { run: {}, wait: { tag: "forever" } }, signal: undefined };
+  const ended = await new Replacing(fake, runs, { acquire, take: acquire }, "a@1@newest", asked).ended();
+  return { ...scene, ended };
+}
+
+const ASK = { tag: "ask", val: { evenIfDone: false, waitMs: 0n } };
+const held = (left) => ({ phase: "held", token: 7, remaining: () => left, until: async () => "released", isFree: true });
+const mayPass = ({ tag, val }) => (tag === "failed" ? val.mayPass : tag);
+
+test("the component decides, and its memory is freed", async () => {
+  const granted = held(1_000);
+  const begun = await walked([ASK, { tag: "begin" }], { slots: [granted] });
+  assert.ok(begun.ended.slot === granted && begun.released.length === 0);
+  const replaced = await walked([ASK, { tag: "replaced" }], { slots: [held(1_000)] });
+  assert.deepEqual([replaced.ended, replaced.released.length], [{ isReplaced: true }, 1]);
+  const unsettled = await walked([{ tag: "unsettled" }]);
+  assert.match(unsettled.ended.failure.message, /^"a@1": too few nodes show which request is the newest$/);
+  const failed = await walked([{ tag: "fail" }]);
+  assert.match(failed.ended.failure.message, /^"a@1": the runner cannot be replaced$/);
+  const done = await walked([{ tag: "done" }]);
+  assert.deepEqual(done.ended, { completion: "it is done" });
+  for (const { disposed } of [begun, replaced, unsettled, failed, done]) assert.equal(disposed, 1);
+});
+
+test("a lease that is lost before the work begins is let go, and the run asked for again", async () => {
+  const failure = new LeaseLostError("late");
+  const again = held(1_000);
+  const lost = { ...held(0), failure };
+  const { answers, ended } = await walked([ASK, { tag: "begin" }, ASK, { tag: "begin" }], { slots: [lost, again] });
+  assert.deepEqual(answers.map(mayPass), ["looked", "granted", true, "granted"]);
+  assert.equal(ended.slot, again);
+});
+
+test("what may pass is told from what does not", async () => {
+  for (const [error, passes] of [
+    [new StoreUnavailableError("away"), true],
+    [new StoreRefusedError("no"), false],
+    [new ClosedError("over"), false],
+    [new TypeError("broken"), false],
+  ]) {
+    const revoke = () => Promise.reject(error);
+    const { answers, ended } = await walked([{ tag: "end", val: { holder: "nonce" } }, { tag: "fail" }], { machine: { revoke } });
+    assert.deepEqual(answers.map(mayPass), ["looked", passes], error.name);
+    assert.equal(ended.failure, error);
+  }
 });
