@@ -121,6 +121,16 @@ testRuns("a runner that does not let go is waited for as long as asked", async (
   assert.equal((await two.once("deploy", { ...REPLACE, wait: 60_000 }, () => 1)).value, 1);
 });
 
+testRuns("what a runner finishes in its last moments is older work", async ({ one, two, native }) => {
+  const { run } = await native.beginRun("deploy", { ...DEPLOY, renewEvery: 25_000 });
+  const newest = one.once("deploy", REPLACE, ({ token }) => token);
+  await until(async () => (await native.inspect("deploy@live")).revoked);
+  // It has not heard of that, so the store takes its completion.
+  await run.finish();
+  assert.ok((await newest).value > run.token);
+  assert.equal((await two.once("deploy", REPLACE, never)).owner, "one");
+});
+
 testRuns("a runner of the same client is replaced as well", async ({ one }) => {
   const { run } = await one.beginRun("deploy", DEPLOY);
   const newest = one.once("deploy", REPLACE, ({ token }) => token);
@@ -149,7 +159,7 @@ async function heard(t) {
   const scene = { hear: () => {} };
   const fetch = async (url, request) => {
     const text = `${url}${request.body === undefined ? "" : Buffer.from(request.body)}`;
-    return scene.hear(text) ?? globalThis.fetch(url, request);
+    return (await scene.hear(text, request)) ?? globalThis.fetch(url, request);
   };
   const client = await connect(webdis.url, { ...SLOW, fetch, owner: "edge" });
   const native = await connectNative(redis.url, { ...SLOW, owner: "native" });
@@ -170,9 +180,18 @@ test("a signal that is aborted at any request leaves nothing locked", async (t) 
       const { run: former } = isRun ? await native.beginRun(job, DEPLOY) : { run: undefined };
       const controller = new AbortController();
       let requests = 0;
-      scene.hear = () => void ((requests += 1) === last && controller.abort(reason));
+      let goOn;
+      let silent;
+      scene.hear = (_, request) => {
+        if ((requests += 1) !== last) return undefined;
+        silent = request.signal;
+        controller.abort(reason);
+        return new Promise((resolve) => (goOn = resolve));
+      };
       const asked = await client.beginRun(job, { ...REPLACE, wait: 1, signal: controller.signal }).catch((error) => error);
+      assert.notEqual(silent?.aborted, true, "it does not wait for the answer");
       scene.hear = () => {};
+      goOn?.();
       assert.equal(getEventListeners(controller.signal, "abort").length, 0);
       if (controller.signal.aborted && asked === reason) {
         await until(async () => (await native.inspect(`${job}@live@newest`)) === null);
@@ -256,9 +275,14 @@ async function walked(steps, { slots = [], machine = {} } = {}) {
     within: (ms, promise) => promise,
     ...machine,
   };
-  const acquire = async () => slots.shift();
+  const acquire = async () => {
+    const slot = slots.shift();
+    if (slot.isTooLate) replacing.giveUp();
+    return slot;
+  };
   const asked = { resource: "a@1", owner: "me", locked: { run: {}, wait: { tag: "forever" } }, signal: undefined };
-  const ended = await new Replacing(fake, runs, { acquire, take: acquire }, "a@1@newest", asked).ended();
+  const replacing = new Replacing(fake, runs, { acquire, take: acquire }, "a@1@newest", asked);
+  const ended = await replacing.ended();
   return { ...scene, ended };
 }
 
@@ -288,6 +312,14 @@ test("a lease that is lost before the work begins is let go, and the run asked f
   const { answers, ended } = await walked([ASK, { tag: "begin" }, ASK, { tag: "begin" }], { slots: [lost, again] });
   assert.deepEqual(answers.map(mayPass), ["looked", "granted", true, "granted"]);
   assert.equal(ended.slot, again);
+});
+
+test("a lock that is granted just when nobody waits any more is let go", async () => {
+  for (const step of [ASK, { tag: "take-number" }, { tag: "read-newest" }]) {
+    const late = { ...held(1_000), isTooLate: true };
+    const { released, disposed } = await walked([step], { slots: [late] });
+    assert.deepEqual([released.length, released[0] === late, disposed], [1, true, 1], step.tag);
+  }
 });
 
 test("what may pass is told from what does not", async () => {
