@@ -147,7 +147,7 @@ export class Client {
 
   async beginRun(name, given) {
     const { signal, owner = this.#owner, replace = false, wait = replace ? undefined : 0, ...settings } = options(given, RUN);
-    const planned = this.#planned(text("name", name), { ...settings, replace, wait });
+    const planned = this.#planned(text("name", name), owner, { ...settings, replace, wait });
     const { resource, run, limit, record, newest } = planned;
     const locked = { ...lockOptions({ ...settings, wait }, owner), run };
     const asked = { resource, owner, locked, signal };
@@ -215,8 +215,8 @@ export class Client {
    * What the settings of a run mean now: its resource and options, of attempts their limit and the name of their record, and of a request
    * that replaces the runner the name of the record of the newest one.
    */
-  #planned(name, settings) {
-    const { trustQuorum = false, evenIfDone = false, tz, replace, wait } = settings;
+  #planned(name, owner, settings) {
+    const { trustQuorum = false, evenIfDone = false, tz, replace } = settings;
     const meant = occurrence(settings, name);
     const { unixMs } = this.#machine.now();
     try {
@@ -225,7 +225,7 @@ export class Client {
       const run = { keepMs, trustQuorum, evenIfDone };
       const limit = this.#runs.limitAttempts(...attemptLimit(settings), run);
       const counts = limit !== undefined;
-      const newest = replace ? this.#runs.newestResource(resource, counts, false, wait !== 0) : undefined;
+      const newest = replace ? this.#runs.newestResource(resource, lockOptions(settings, owner), counts) : undefined;
       return { resource, run, limit, record: this.#recordOf(resource, counts, evenIfDone), newest };
     } catch (error) {
       throw error?.payload === undefined ? error : messages.refused(error.payload, name);

@@ -174,6 +174,12 @@ export function notRevoked(resource, [trouble], nodes) {
   return new StoreUnavailableError(on(resource, message), { resource, temporary: true });
 }
 
+/** The error of a read that no majority of the nodes has answered; `undefined` if one has. @param {string} resource @param {any[]} nodes */
+export function unread(resource, nodes) {
+  const troubles = nodes.filter(({ tag }) => tag !== "applied").map((outcome) => notDone(resource, outcome));
+  return 2 * troubles.length >= nodes.length ? troubles[0] : undefined;
+}
+
 /** The error of an operation that has failed, or may have. */
 function notDone(resource, { tag, val }) {
   if (tag === "unknown") return failed(resource, { tag: "unavailable", val });

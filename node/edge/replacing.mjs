@@ -111,7 +111,10 @@ export class Replacing {
     const { resource } = this.#asked;
     switch (tag) {
       case "look": {
-        const seen = this.#runs.readRun(await this.#machine.read(resource));
+        const nodes = await this.#machine.read(resource);
+        const trouble = messages.unread(resource, nodes);
+        if (trouble !== undefined) throw trouble;
+        const seen = this.#runs.readRun(nodes);
         this.#done = seen.done;
         return { tag: "looked", val: seen };
       }

@@ -291,6 +291,16 @@ const ASK = { tag: "ask", val: { evenIfDone: false, waitMs: 0n } };
 const held = (left) => ({ phase: "held", token: 7, remaining: () => left, until: async () => "released", isFree: true });
 const mayPass = ({ tag, val }) => (tag === "failed" ? val.mayPass : tag);
 
+test("a request that is wrong, or is not shown the run, takes nobody's place", async (t) => {
+  const scene = await heard(t);
+  const asked = [];
+  scene.hear = (text) => (asked.push(text), new Response("no", { status: 403 }));
+  await assert.rejects(scene.client.once("deploy", { ...REPLACE, ttl: 1 }, never), ConfigError);
+  assert.deepEqual(asked, []);
+  await assert.rejects(scene.client.once("deploy", REPLACE, never), StoreRefusedError);
+  assert.ok(asked.length > 0 && !asked.some((text) => text.includes("newest")), inspect(asked));
+});
+
 test("the component decides, and its memory is freed", async () => {
   const granted = held(1_000);
   const begun = await walked([ASK, { tag: "begin" }], { slots: [granted] });
