@@ -20,9 +20,10 @@ type replacing struct {
 	lease *Lease
 	// seen is what the last look has shown.
 	seen core.Seen
-	// outcome and trouble are the answer if the request fails: what was in the way last.
-	outcome Outcome
+	// running is the refusal, and trouble the error, that came last; done is in its place where the work was done meanwhile.
+	running Outcome
 	trouble error
+	done    Outcome
 }
 
 // replace acquires a run whose runner is asked to end, and waits until that has let go or its lease has run out. Without a lease, the
@@ -75,7 +76,7 @@ func (r *replacing) acquire(ctx context.Context, next *core.Replacement) (*Lease
 	machine := r.client.machine
 	for step := core.ReplaceStep(core.ReplaceStepLook{}); ; {
 		switch step.(type) {
-		case core.ReplaceStepReadNewest, core.ReplaceStepBegin:
+		case core.ReplaceStepTakeNumber, core.ReplaceStepReadNewest, core.ReplaceStepCountNewest, core.ReplaceStepBegin:
 		default:
 			r.release(ctx)
 		}
@@ -86,9 +87,11 @@ func (r *replacing) acquire(ctx context.Context, next *core.Replacement) (*Lease
 			r.seen, err = r.client.look(ctx, r.resource)
 			answer = core.ReplaceAnswerLooked(r.seen)
 		case core.ReplaceStepTakeNumber:
-			answer, err = r.take(ctx, true, "that this is the newest request cannot be written down")
+			answer, err = r.take(ctx, core.ReplaceRecord(step), true)
 		case core.ReplaceStepReadNewest:
-			answer, err = r.take(ctx, false, "which request is the newest cannot be read")
+			answer, err = r.take(ctx, core.ReplaceRecord(step), false)
+		case core.ReplaceStepCountNewest:
+			answer, err = r.count(ctx, core.ReplaceRecord(step))
 		case core.ReplaceStepAsk:
 			answer, err = r.ask(ctx, core.ReplaceAsk(step))
 		case core.ReplaceStepEnd:
@@ -102,19 +105,23 @@ func (r *replacing) acquire(ctx context.Context, next *core.Replacement) (*Lease
 		case core.ReplaceStepDone:
 			done, err := r.client.completion(r.seen.Done)
 			return nil, Outcome{Done: done}, err
+		case core.ReplaceStepRunning:
+			return nil, r.running, nil
 		case core.ReplaceStepUnsettled:
 			return nil, Outcome{}, r.unavailable("too few nodes show which request is the newest")
 		default:
-			return nil, r.outcome, r.trouble
+			return nil, r.done, r.trouble
 		}
 		if err != nil {
 			if ctx.Err() != nil {
 				r.release(ctx)
 				return nil, Outcome{}, abandoned(ctx, r.resource)
 			}
-			r.outcome, r.trouble = Outcome{}, err
-			mayPass := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLost)
-			answer = core.ReplaceAnswerFailed{MayPass: mayPass}
+			r.done, r.trouble = Outcome{}, err
+			if answer == nil {
+				mayPass := errors.Is(err, ErrUnavailable) || errors.Is(err, ErrLost)
+				answer = core.ReplaceAnswerFailed{MayPass: mayPass}
+			}
 		}
 		err = machine.turn(func() ([]core.Input, error) {
 			step = next.Next(answer, machine.now())
@@ -147,41 +154,93 @@ func (r *replacing) ask(ctx context.Context, how core.ReplaceAsk) (core.ReplaceA
 		return core.ReplaceAnswerGranted{}, nil
 	}
 	outcome, err := r.client.notRun(slot)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	r.outcome, r.trouble = outcome, nil
-	if outcome.Running {
+	case outcome.Running:
+		r.running = outcome
 		return core.ReplaceAnswerRefused{Holding: slot.holding}, nil
+	default:
+		r.done, r.trouble = outcome, nil
+		return core.ReplaceAnswerFailed{}, nil
 	}
-	return core.ReplaceAnswerFailed{}, nil
+}
+
+// lock asks for the lock of the record, which is a run: its completion is the newest request.
+func (r *replacing) lock(ctx context.Context, how core.ReplaceRecord, evenIfDone bool) (*slot, error) {
+	set := r.client.brief(milliseconds(how.TTLMs), milliseconds(how.WaitMs))
+	set.owner = r.set.owner
+	return r.client.decided(ctx, r.record, set, &core.RunOptions{EvenIfDone: evenIfDone})
 }
 
 // take takes the lock of the record, and finishes it, so that its token is the number of this request. If the record may be done, its
 // completion is the answer, and the lock is only granted where the store has forgotten that.
-func (r *replacing) take(ctx context.Context, evenIfDone bool, vain string) (core.ReplaceAnswer, error) {
-	set := r.client.brief(recordTTL, recordWait)
-	set.owner = r.set.owner
-	slot, err := r.client.decided(ctx, r.record, set, &core.RunOptions{EvenIfDone: evenIfDone})
+func (r *replacing) take(ctx context.Context, how core.ReplaceRecord, evenIfDone bool) (core.ReplaceAnswer, error) {
+	slot, err := r.lock(ctx, how, evenIfDone)
 	switch {
 	case err != nil:
+		return nil, r.notRead(err)
 	case slot.completion != nil:
 		return core.ReplaceAnswerNewest(*slot.completion), nil
+	case slot.token == 0 && evenIfDone:
+		return nil, r.notWritten(slot.why())
 	case slot.token == 0:
-		err = slot.why()
-	default:
-		err = slot.finish(ctx, nil)
+		return nil, r.notRead(slot.why())
 	}
-	if err == nil {
-		return core.ReplaceAnswerNumbered{Token: slot.token}, nil
+	number := core.ReplaceNumber{Token: slot.token}
+	if err := slot.finish(ctx, nil); err == nil {
+		return core.ReplaceAnswerNumbered(number), nil
+	} else if err = r.notWritten(err); errors.Is(err, ErrUnavailable) {
+		return core.ReplaceAnswerUnconfirmed(number), err
+	} else {
+		return nil, err
 	}
+}
+
+// count reads the record on all nodes while it is locked.
+func (r *replacing) count(ctx context.Context, how core.ReplaceRecord) (core.ReplaceAnswer, error) {
+	slot, err := r.lock(ctx, how, true)
+	if err != nil {
+		return nil, r.notRead(err)
+	}
+	lease, err := slot.lease(ctx)
+	if err != nil {
+		return nil, r.notRead(slot.why())
+	}
+	// The caller is told what was found, and not of this.
+	defer lease.Release(context.WithoutCancel(ctx))
+	machine := r.client.machine
+	var holder []byte
+	err = machine.turn(func() ([]core.Input, error) {
+		holder = machine.client.Nonce(slot.lock)
+		return nil, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := machine.read(ctx, r.record)
+	if err != nil {
+		return nil, r.notRead(err)
+	}
+	return core.ReplaceAnswerCounted{Read: nodes, Holder: holder}, nil
+}
+
+func (r *replacing) notWritten(err error) error {
+	return r.notBegun("that this is the newest request cannot be written down", err)
+}
+
+func (r *replacing) notRead(err error) error {
+	return r.notBegun("which request is the newest cannot be read", err)
+}
+
+func (r *replacing) notBegun(why string, err error) error {
 	kind := ErrUnavailable
 	for _, told := range []error{ErrRefused, ErrClosed, ErrConfig} {
 		if errors.Is(err, told) {
 			kind = told
 		}
 	}
-	return nil, &Error{Kind: kind, Resource: r.resource, message: fmt.Sprintf("the work is not begun: %s: %v", vain, err)}
+	return &Error{Kind: kind, Resource: r.resource, message: fmt.Sprintf("the work is not begun: %s: %v", why, err)}
 }
 
 // end asks the runner to end.

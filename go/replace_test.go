@@ -156,32 +156,59 @@ func TestARunnerOfTheSameClientIsReplaced(t *testing.T) {
 	}
 }
 
-func TestARunnerOnAQuorumIsReplacedWhileANodeIsDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var nodes []*leaseholdtest.Store
-		var stores []leasehold.Store
-		for range 3 {
-			nodes = append(nodes, leaseholdtest.New(t))
-			stores = append(stores, nodes[len(nodes)-1])
-		}
-		open := func(options ...leasehold.ClientOption) *leasehold.Client {
-			client, err := leasehold.Open(leasehold.Quorum{ID: "00112233445566778899aabbccddeeff", Nodes: stores}, options...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = client.Close() })
-			return client
-		}
-		// A quorum is born on all of its nodes.
-		if err := lock(t, open(), "first").Release(t.Context()); err != nil {
+// quorumOfThree is a quorum that was born.
+func quorumOfThree(t *testing.T) (func(options ...leasehold.ClientOption) *leasehold.Client, []*leaseholdtest.Store) {
+	t.Helper()
+	var nodes []*leaseholdtest.Store
+	var stores []leasehold.Store
+	for range 3 {
+		nodes = append(nodes, leaseholdtest.New(t))
+		stores = append(stores, nodes[len(nodes)-1])
+	}
+	open := func(options ...leasehold.ClientOption) *leasehold.Client {
+		client, err := leasehold.Open(leasehold.Quorum{ID: "00112233445566778899aabbccddeeff", Nodes: stores}, options...)
+		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { _ = client.Close() })
+		return client
+	}
+	// A quorum is born on all of its nodes.
+	if err := lock(t, open(), "first").Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return open, nodes
+}
+
+func TestARunnerOnAQuorumIsReplacedWhileANodeIsDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open, nodes := quorumOfThree(t)
 		nodes[1].Down()
 		replaces(t, open)
 		// The number is not that of a minority.
 		nodes[2].Down()
 		got := <-deploy(t.Context(), open(), never(t), leasehold.Replace(), leasehold.EvenIfDone())
 		wants(t, got.err, leasehold.ErrUnavailable)
+	})
+}
+
+func TestTheNewestRequestIsKnownWhileOtherNodesAreDownThanWhenItTookItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open, nodes := quorumOfThree(t)
+		runner := newBusy()
+		old := deploy(t.Context(), open(), runner.work)
+		<-runner.begun
+		nodes[2].Down()
+		newer := deploy(t.Context(), open(), runner.alone(t), leasehold.Replace(), leasehold.Wait(time.Hour))
+		<-runner.told
+		// Of the nodes that show its number only one is left.
+		nodes[2].Up()
+		nodes[1].Down()
+		close(runner.letGo)
+		runner.isRevoked(t, <-old)
+		if got := <-newer; got.err != nil || !got.outcome.Ran {
+			t.Errorf("%+v, %v", got.outcome, got.err)
+		}
 	})
 }
 

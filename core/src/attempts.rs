@@ -21,7 +21,7 @@ use crate::about::{ResultKind, RunResult};
 use crate::config::{RunOptions, Span};
 use crate::ids::Nonce;
 use crate::op::Seen;
-use crate::quorum::majority;
+use crate::view::held_by;
 
 /// How often the work of a run was begun.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -130,10 +130,7 @@ impl Attempts {
     /// The attempts that nodes show while the lock of their record is held. Only nodes count that show this holder: others may be
     /// empty since they lost their data, or behind. `None` if they are no majority.
     pub fn beside<'a>(nodes: impl ExactSizeIterator<Item = Option<&'a Seen>>, holder: &Nonce) -> Option<Vec<Self>> {
-        let majority = majority(nodes.len());
-        let is_held = |seen: &&Seen| seen.holding.as_ref().is_some_and(|holding| holding.is_of(holder));
-        let shown: Vec<&Seen> = nodes.flatten().filter(is_held).collect();
-        (shown.len() >= majority).then(|| shown.into_iter().filter_map(Self::of).collect())
+        held_by(nodes, holder).map(|shown| shown.into_iter().filter_map(Self::of).collect())
     }
 
     /// The attempts that a node shows.

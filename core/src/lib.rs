@@ -49,6 +49,6 @@ pub use kind::ErrorKind;
 pub use observe::Sighting;
 pub use one_or_many::OneOrMany;
 pub use prf::{Entropy, Seed};
-pub use replacing::{NEWEST_TTL, NEWEST_WAIT, ReplaceAnswer, ReplaceStep, Replacing, Runner};
+pub use replacing::{NewestBeside, RecordLock, ReplaceAnswer, ReplaceStep, Replacing, Runner, newest_beside};
 pub use run::{MIN_PERIOD, period_key};
 pub use time::{Monotonic, Now};

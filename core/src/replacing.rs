@@ -7,25 +7,22 @@
 use core::time::Duration;
 
 use crate::ids::{Nonce, Token};
-use crate::op::{Completion, Holder, Holding};
+use crate::op::{Completion, Holder, Holding, Seen};
 use crate::time::Monotonic;
+use crate::view::held_by;
 
-/// How often the nodes are asked which request is the newest, where too few have answered.
-const LOOKS: u32 = 5;
 /// How long a request waits before it looks for a newer one, and for another runner: at first, and at most, since the time doubles.
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 const PAUSE_MOST: Duration = Duration::from_secs(8);
-
-/// The lock of the record beside the run: how long it is held without renewal, since it is written at once, and how long a request
-/// waits for it, since another may have died with it.
-pub const NEWEST_TTL: Duration = Duration::from_secs(10);
-/// See [`NEWEST_TTL`].
-pub const NEWEST_WAIT: Duration = Duration::from_secs(20);
+/// The lock of the record is held without renewal, since it is written at once.
+const RECORD_TTL: Duration = Duration::from_secs(10);
+/// Another request may have died with that lock.
+const RECORD_WAIT: Duration = Duration::from_secs(20);
 
 /// A request that replaces the runner. The host does what [`next`](Self::next) says, and gives the answer to the following call.
 ///
-/// Before every step but [`ReadNewest`](ReplaceStep::ReadNewest) and [`Begin`](ReplaceStep::Begin), the host releases the lease of the run
-/// if it has one.
+/// The host keeps a lease of the run that is granted while the step says so ([`ReplaceStep::keeps_lease`]), and releases it before any other
+/// step.
 #[derive(Clone, Debug)]
 pub struct Replacing {
     even_if_done: bool,
@@ -36,8 +33,6 @@ pub struct Replacing {
     /// The runner who was asked to end.
     ended: Option<Nonce>,
     pause: Duration,
-    /// How often the newest request was looked for in vain.
-    looks: u32,
     stage: Stage,
 }
 
@@ -46,8 +41,9 @@ pub struct Replacing {
 pub enum ReplaceStep {
     /// Read the run: [`Looked`](ReplaceAnswer::Looked).
     Look,
-    /// Acquire the [record](crate::Resource::of_newest) as a run, even if done, and finish it: [`Numbered`](ReplaceAnswer::Numbered).
-    TakeNumber,
+    /// Acquire the [record](crate::Resource::of_newest) as a run, even if done, and finish it: [`Numbered`](ReplaceAnswer::Numbered) or
+    /// [`Unconfirmed`](ReplaceAnswer::Unconfirmed).
+    TakeNumber(RecordLock),
     /// Acquire the run: [`Granted`](ReplaceAnswer::Granted) or [`Refused`](ReplaceAnswer::Refused).
     Ask {
         /// Also if it is done.
@@ -56,8 +52,10 @@ pub enum ReplaceStep {
         wait: Duration,
     },
     /// Acquire the [record](crate::Resource::of_newest) as a run that may be done: [`Newest`](ReplaceAnswer::Newest). Where the store has
-    /// forgotten it, so that the lock is granted, finish it: [`Numbered`](ReplaceAnswer::Numbered).
-    ReadNewest,
+    /// forgotten it, so that the lock is granted, finish it as in [`TakeNumber`](Self::TakeNumber).
+    ReadNewest(RecordLock),
+    /// Acquire the record as a run, even if done, read it on all nodes, and release it: [`Counted`](ReplaceAnswer::Counted).
+    CountNewest(RecordLock),
     /// Revoke this lease: [`Ended`](ReplaceAnswer::Ended).
     End(Nonce),
     /// The work is the caller's, if its lease is still held; else [`Failed`](ReplaceAnswer::Failed).
@@ -66,10 +64,21 @@ pub enum ReplaceStep {
     Replaced,
     /// The work was done before this request, as the run that was read last shows.
     Done,
+    /// The runner has not ended in time, or cannot be asked to: the refusal that came last is the answer.
+    Running,
     /// Too few nodes show which request is the newest.
     Unsettled,
-    /// The error, or the refusal, that came last is the answer.
+    /// The error that came last is the answer.
     Fail,
+}
+
+/// How to lock the record of the newest request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecordLock {
+    /// Its ttl, where a quorum does not allow less.
+    pub ttl: Duration,
+    /// The longest wait for it.
+    pub wait: Duration,
 }
 
 /// The outcome of a step.
@@ -84,6 +93,8 @@ pub enum ReplaceAnswer {
     },
     /// The completion of the record is written, with this token.
     Numbered(Token),
+    /// The completion may be written, with this token: the store has not answered. That error is the one that came last.
+    Unconfirmed(Token),
     /// The run is acquired.
     Granted,
     /// Somebody has the run: who, as far as that is known.
@@ -95,6 +106,8 @@ pub enum ReplaceAnswer {
         /// Other nodes may have a later one.
         unsettled: bool,
     },
+    /// What [`newest_beside`] finds.
+    Counted(Option<NewestBeside>),
     /// The lease is revoked, or over.
     Ended,
     /// An error.
@@ -104,13 +117,32 @@ pub enum ReplaceAnswer {
     },
 }
 
-/// The one who has a run, by its lease; `None` for a client of another library, whom nobody can ask to end.
+/// The one who has a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Runner(pub Option<Nonce>);
+pub struct Runner {
+    /// Its lease; `None` for a client of another library, whom nobody can ask to end.
+    pub nonce: Option<Nonce>,
+    /// Its record is marked: whoever did that has asked it to end, or died before its session was told.
+    pub is_revoked: bool,
+}
+
+/// The newest number that was ever confirmed: the token of the record's completion, `None` if there is none any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NewestBeside(pub Option<Token>);
+
+/// The newest request, by what the nodes show of its record while this holder has its lock; `None` if they are no majority. Every number that
+/// was confirmed is on one of them, and nobody takes a later one meanwhile.
+pub fn newest_beside<'a>(
+    nodes: impl ExactSizeIterator<Item = Option<&'a Seen>>,
+    holder: &Nonce,
+) -> Option<NewestBeside> {
+    let shown = held_by(nodes, holder)?;
+    Some(NewestBeside(shown.into_iter().filter_map(|seen| seen.done.as_ref().map(|done| done.token)).max()))
+}
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
-    /// Read the run for the first time.
+    /// Reads the run for the first time.
     Looking,
     Numbering,
     Asking,
@@ -125,11 +157,18 @@ enum Stage {
     Over,
 }
 
+impl ReplaceStep {
+    /// Tells if a lease of the run is kept for this step.
+    pub const fn keeps_lease(&self) -> bool {
+        matches!(self, Self::TakeNumber(_) | Self::ReadNewest(_) | Self::CountNewest(_) | Self::Begin)
+    }
+}
+
 impl Replacing {
     /// A request that waits for the runner until then; its first step is [`ReplaceStep::Look`].
     pub fn new(even_if_done: bool, until: Monotonic) -> Self {
         let (number, ended, pause) = (None, None, Duration::ZERO);
-        Self { even_if_done, until, number, runs: false, ended, pause, looks: 0, stage: Stage::Looking }
+        Self { even_if_done, until, number, runs: false, ended, pause, stage: Stage::Looking }
     }
 
     /// The next step, after what has come of the last one.
@@ -142,66 +181,83 @@ impl Replacing {
                     return self.end(ReplaceStep::Done);
                 }
                 self.stage = Stage::Numbering;
-                ReplaceStep::TakeNumber
+                ReplaceStep::TakeNumber(self.record(now))
             }
             (Stage::Numbering, Answer::Numbered(number)) => {
                 self.number = Some(number);
                 self.ask(now)
             }
-            (Stage::Asking, Answer::Granted) => self.read_newest(Stage::Verifying),
+            (Stage::Asking, Answer::Granted) => self.read_newest(Stage::Verifying, now),
             (Stage::Asking, Answer::Refused(None)) => {
                 self.stage = Stage::Searching;
                 ReplaceStep::Look
             }
             (Stage::Asking, Answer::Refused(runner)) | (Stage::Searching, Answer::Looked { runner, .. }) => {
-                self.read_newest(Stage::Comparing(runner))
+                self.runs |= runner.is_some();
+                self.read_newest(Stage::Comparing(runner), now)
             }
-            (Stage::Verifying | Stage::Comparing(_), Answer::Newest { token, .. }) if Some(token) > self.number => {
-                self.end(ReplaceStep::Replaced)
+            (Stage::Verifying | Stage::Comparing(_), Answer::Newest { token, unsettled }) => {
+                self.compare(Some(token), unsettled, now)
             }
-            // Too few nodes have answered: the others may know a newer one.
-            (Stage::Verifying | Stage::Comparing(_), Answer::Newest { unsettled: true, .. }) => {
-                self.looks += 1;
-                if self.looks < LOOKS { ReplaceStep::ReadNewest } else { self.again(ReplaceStep::Unsettled, now) }
+            (Stage::Verifying | Stage::Comparing(_), Answer::Counted(Some(NewestBeside(token)))) => {
+                self.compare(token, false, now)
             }
-            (Stage::Verifying | Stage::Comparing(_), Answer::Newest { .. }) => self.is_newest(now),
+            (Stage::Verifying, Answer::Counted(None)) => self.again(ReplaceStep::Unsettled, now),
             (Stage::Verifying | Stage::Comparing(_), Answer::Numbered(number)) => {
                 self.number = Some(number);
                 self.is_newest(now)
             }
             (Stage::Ending(nonce), Answer::Ended) => {
                 self.ended = Some(nonce);
-                self.again(ReplaceStep::Fail, now)
+                self.again(ReplaceStep::Running, now)
             }
             (Stage::Looking | Stage::Numbering | Stage::Over, _) => self.end(ReplaceStep::Fail),
             // With its number it has taken the place of others, so it goes on as long as it may.
-            (_, Answer::Failed { may_pass: true }) => self.again(ReplaceStep::Fail, now),
+            (Stage::Asking | Stage::Verifying, Answer::Failed { may_pass: true }) => self.again(ReplaceStep::Fail, now),
+            (_, Answer::Failed { may_pass: true } | Answer::Counted(None)) => self.again(ReplaceStep::Running, now),
+            (stage, Answer::Unconfirmed(number)) => {
+                // If it is not written, there is none that is later: a later one has a greater token.
+                self.number = Some(number);
+                let is_held = matches!(stage, Stage::Verifying);
+                self.again(if is_held { ReplaceStep::Fail } else { ReplaceStep::Running }, now)
+            }
             (_, _) => self.end(ReplaceStep::Fail),
+        }
+    }
+
+    /// Compares the newest number with that of this request.
+    fn compare(&mut self, newest: Option<Token>, unsettled: bool, now: Monotonic) -> ReplaceStep {
+        match newest {
+            _ if newest > self.number => self.end(ReplaceStep::Replaced),
+            // Too few nodes have answered: the others may know a newer one.
+            _ if unsettled => ReplaceStep::CountNewest(self.record(now)),
+            // The store has lost its number, by which others step aside.
+            _ if newest < self.number => ReplaceStep::TakeNumber(self.record(now)),
+            _ => self.is_newest(now),
         }
     }
 
     /// No newer request has taken a number.
     fn is_newest(&mut self, now: Monotonic) -> ReplaceStep {
         let Stage::Comparing(runner) = self.stage else { return ReplaceStep::Begin };
-        let Some(runner) = runner else { return self.again(ReplaceStep::Fail, now) };
-        let Runner(Some(nonce)) = runner else { return self.end(ReplaceStep::Fail) };
-        self.runs = true;
-        if self.ended == Some(nonce) {
-            return self.again(ReplaceStep::Fail, now);
+        let Some(Runner { nonce, is_revoked }) = runner else { return self.again(ReplaceStep::Running, now) };
+        let Some(nonce) = nonce else { return self.end(ReplaceStep::Running) };
+        // A mark may have been lost by the store, or be that of one who has died before the runner's session was told.
+        if self.ended == Some(nonce) && is_revoked {
+            return self.again(ReplaceStep::Running, now);
         }
-        // Also if its record is marked already: who did that may have died before the runner's session was told.
         self.stage = Stage::Ending(nonce);
         ReplaceStep::End(nonce)
     }
 
-    fn read_newest(&mut self, stage: Stage) -> ReplaceStep {
-        (self.stage, self.looks) = (stage, 0);
-        ReplaceStep::ReadNewest
+    fn read_newest(&mut self, stage: Stage, now: Monotonic) -> ReplaceStep {
+        self.stage = stage;
+        ReplaceStep::ReadNewest(self.record(now))
     }
 
     /// Asks for the run once more, unless the time is over.
     fn again(&mut self, otherwise: ReplaceStep, now: Monotonic) -> ReplaceStep {
-        if self.until.since(now).is_zero() {
+        if self.left(now).is_zero() {
             return self.end(otherwise);
         }
         self.pause = (self.pause * 2).clamp(PAUSE_FIRST, PAUSE_MOST);
@@ -210,11 +266,17 @@ impl Replacing {
 
     fn ask(&mut self, now: Monotonic) -> ReplaceStep {
         self.stage = Stage::Asking;
-        ReplaceStep::Ask {
-            // What a runner finishes after this request has begun is the work of an older one.
-            even_if_done: self.runs || self.even_if_done,
-            wait: self.pause.min(self.until.since(now)),
-        }
+        // What a runner finishes after this request has begun is the work of an older one.
+        ReplaceStep::Ask { even_if_done: self.runs || self.even_if_done, wait: self.pause.min(self.left(now)) }
+    }
+
+    /// The record has a moment also at the end of the wait, so that what is granted by then is not given up.
+    fn record(&self, now: Monotonic) -> RecordLock {
+        RecordLock { ttl: RECORD_TTL, wait: self.left(now).clamp(PAUSE_FIRST, RECORD_WAIT) }
+    }
+
+    fn left(&self, now: Monotonic) -> Duration {
+        self.until.since(now)
     }
 
     fn end(&mut self, step: ReplaceStep) -> ReplaceStep {
@@ -225,10 +287,11 @@ impl Replacing {
 
 impl From<&Holding> for Runner {
     fn from(holding: &Holding) -> Self {
-        match holding.holder {
-            Holder::Lease { nonce, .. } => Self(Some(nonce)),
-            Holder::Foreign => Self(None),
-        }
+        let nonce = match holding.holder {
+            Holder::Lease { nonce, .. } => Some(nonce),
+            Holder::Foreign => None,
+        };
+        Self { nonce, is_revoked: holding.is_revoked() }
     }
 }
 
@@ -241,15 +304,24 @@ impl From<&Completion> for ReplaceAnswer {
 
 #[cfg(test)]
 mod tests {
+    use alloc::boxed::Box;
+
     use super::*;
+    use crate::ids::{Owner, Seq, Version};
 
     const NOW: Monotonic = Monotonic::from_ns(1_000_000_000_000);
     const LEASE: Nonce = Nonce::from_bytes([7; 16]);
     const OTHER: Nonce = Nonce::from_bytes([8; 16]);
-    const RUNNER: Runner = Runner(Some(LEASE));
+    const RUNNER: Runner = Runner { nonce: Some(LEASE), is_revoked: false };
+    const MARKED: Runner = Runner { is_revoked: true, ..RUNNER };
+    const ANOTHER: Runner = Runner { nonce: Some(OTHER), is_revoked: true };
     const PASSES: ReplaceAnswer = ReplaceAnswer::Failed { may_pass: true };
     const FAILS: ReplaceAnswer = ReplaceAnswer::Failed { may_pass: false };
     const NOT_DONE: ReplaceAnswer = ReplaceAnswer::Looked { runner: None, done: false };
+    const RECORD: RecordLock = RecordLock { ttl: RECORD_TTL, wait: RECORD_WAIT };
+    const READ: ReplaceStep = ReplaceStep::ReadNewest(RECORD);
+    const COUNT: ReplaceStep = ReplaceStep::CountNewest(RECORD);
+    const NUMBER: ReplaceStep = ReplaceStep::TakeNumber(RECORD);
 
     fn token(token: u64) -> Token {
         Token::new(token).unwrap()
@@ -259,29 +331,45 @@ mod tests {
         ReplaceAnswer::Newest { token: token(number), unsettled: false }
     }
 
+    fn unsettled(number: u64) -> ReplaceAnswer {
+        ReplaceAnswer::Newest { token: token(number), unsettled: true }
+    }
+
+    fn counted(number: Option<u64>) -> ReplaceAnswer {
+        ReplaceAnswer::Counted(Some(NewestBeside(number.map(token))))
+    }
+
+    fn refused(runner: Runner) -> ReplaceAnswer {
+        ReplaceAnswer::Refused(Some(runner))
+    }
+
     fn ask(even_if_done: bool, seconds: u64) -> ReplaceStep {
         ReplaceStep::Ask { even_if_done, wait: Duration::from_secs(seconds) }
     }
 
-    /// Gives the answers, and expects the step that comes of each.
+    /// Gives the answers, and expects the step that comes of each, whatever the wait for the record.
     fn walk(request: &mut Replacing, steps: &[(ReplaceAnswer, ReplaceStep)]) {
+        let whatever_wait = |step| match step {
+            ReplaceStep::TakeNumber(_) => NUMBER,
+            ReplaceStep::ReadNewest(_) => READ,
+            ReplaceStep::CountNewest(_) => COUNT,
+            step => step,
+        };
         for (n, (answer, step)) in steps.iter().enumerate() {
-            assert_eq!(request.next(*answer, NOW), *step, "after answer {n}, {answer:?}");
+            assert_eq!(whatever_wait(request.next(*answer, NOW)), *step, "after answer {n}, {answer:?}");
         }
     }
 
     /// A request with the number 5 that has found nobody.
     fn asking(wait: Duration) -> Replacing {
         let mut request = Replacing::new(false, NOW.plus(wait));
-        let numbered = (ReplaceAnswer::Numbered(token(5)), ask(false, 0));
-        walk(&mut request, &[(NOT_DONE, ReplaceStep::TakeNumber), numbered]);
+        walk(&mut request, &[(NOT_DONE, NUMBER), (ReplaceAnswer::Numbered(token(5)), ask(false, 0))]);
         request
     }
 
     #[test]
     fn where_nobody_runs_the_newest_request_begins() {
-        let mut request = asking(Duration::MAX);
-        walk(&mut request, &[(ReplaceAnswer::Granted, ReplaceStep::ReadNewest), (newest(5), ReplaceStep::Begin)]);
+        walk(&mut asking(Duration::MAX), &[(ReplaceAnswer::Granted, READ), (newest(5), ReplaceStep::Begin)]);
     }
 
     #[test]
@@ -289,37 +377,48 @@ mod tests {
         let looked = |runner, done| ReplaceAnswer::Looked { runner, done };
         let first = |even_if_done, answer| Replacing::new(even_if_done, Monotonic::FAR).next(answer, NOW);
         assert_eq!(first(false, looked(None, true)), ReplaceStep::Done);
-        assert_eq!(first(true, looked(None, true)), ReplaceStep::TakeNumber);
-        assert_eq!(first(false, looked(Some(RUNNER), true)), ReplaceStep::TakeNumber);
+        assert_eq!(first(true, looked(None, true)), NUMBER);
+        assert_eq!(first(false, looked(Some(RUNNER), true)), NUMBER);
         // The runner that was seen finishes older work.
         let mut request = Replacing::new(false, Monotonic::FAR);
         let numbered = (ReplaceAnswer::Numbered(token(5)), ask(true, 0));
-        walk(&mut request, &[(looked(Some(RUNNER), false), ReplaceStep::TakeNumber), numbered]);
+        walk(&mut request, &[(looked(Some(RUNNER), false), NUMBER), numbered]);
+        // Also if nothing could be learned of it.
+        walk(&mut asking(Duration::MAX), &[(refused(RUNNER), READ), (PASSES, ask(true, 1))]);
+        let searched = [(ReplaceAnswer::Refused(None), ReplaceStep::Look), (looked(Some(RUNNER), true), READ)];
+        let mut request = asking(Duration::MAX);
+        walk(&mut request, &searched);
+        walk(&mut request, &[(PASSES, ask(true, 1))]);
     }
 
     #[test]
-    fn a_runner_is_ended_once_and_waited_for() {
+    fn a_runner_is_told_and_waited_for() {
         let steps = [
-            (ReplaceAnswer::Refused(Some(RUNNER)), ReplaceStep::ReadNewest),
+            (refused(RUNNER), READ),
             (newest(5), ReplaceStep::End(LEASE)),
             // Whether it was told is open.
             (PASSES, ask(true, 1)),
-            (ReplaceAnswer::Refused(Some(RUNNER)), ReplaceStep::ReadNewest),
+            (refused(MARKED), READ),
             (newest(5), ReplaceStep::End(LEASE)),
             (ReplaceAnswer::Ended, ask(true, 2)),
+            (refused(MARKED), READ),
+            (newest(5), ask(true, 4)),
+            // The store has lost the mark.
+            (refused(RUNNER), READ),
+            (newest(5), ReplaceStep::End(LEASE)),
+            (ReplaceAnswer::Ended, ask(true, 8)),
             // The refusal does not always show who has it.
             (ReplaceAnswer::Refused(None), ReplaceStep::Look),
-            (ReplaceAnswer::Looked { runner: Some(RUNNER), done: true }, ReplaceStep::ReadNewest),
-            (newest(5), ask(true, 4)),
-            (ReplaceAnswer::Refused(None), ReplaceStep::Look),
-            (NOT_DONE, ReplaceStep::ReadNewest),
+            (ReplaceAnswer::Looked { runner: Some(MARKED), done: true }, READ),
             (newest(5), ask(true, 8)),
-            (PASSES, ask(true, 8)),
-            // Another runner has begun in between.
-            (ReplaceAnswer::Refused(Some(Runner(Some(OTHER)))), ReplaceStep::ReadNewest),
+            (ReplaceAnswer::Refused(None), ReplaceStep::Look),
+            (NOT_DONE, READ),
+            (newest(5), ask(true, 8)),
+            // Another runner has begun in between, and whoever has marked it may be dead.
+            (refused(ANOTHER), READ),
             (newest(5), ReplaceStep::End(OTHER)),
             (ReplaceAnswer::Ended, ask(true, 8)),
-            (ReplaceAnswer::Granted, ReplaceStep::ReadNewest),
+            (ReplaceAnswer::Granted, READ),
             (newest(5), ReplaceStep::Begin),
         ];
         walk(&mut asking(Duration::MAX), &steps);
@@ -327,37 +426,48 @@ mod tests {
 
     #[test]
     fn an_older_request_steps_aside_and_ends_nobody() {
-        let granted = [(ReplaceAnswer::Granted, ReplaceStep::ReadNewest), (newest(6), ReplaceStep::Replaced)];
-        walk(&mut asking(Duration::MAX), &granted);
-        let refused =
-            [(ReplaceAnswer::Refused(Some(RUNNER)), ReplaceStep::ReadNewest), (newest(6), ReplaceStep::Replaced)];
-        walk(&mut asking(Duration::MAX), &refused);
-        // Also where it is not known yet whether that is the newest one.
-        let later = ReplaceAnswer::Newest { token: token(6), unsettled: true };
-        let unsettled = [(ReplaceAnswer::Granted, ReplaceStep::ReadNewest), (later, ReplaceStep::Replaced)];
-        walk(&mut asking(Duration::MAX), &unsettled);
+        for found in [ReplaceAnswer::Granted, refused(RUNNER)] {
+            // A later one is one, wherever it was seen.
+            for later in [newest(6), unsettled(6)] {
+                walk(&mut asking(Duration::MAX), &[(found, READ), (later, ReplaceStep::Replaced)]);
+            }
+            let counted = [(found, READ), (unsettled(5), COUNT), (counted(Some(6)), ReplaceStep::Replaced)];
+            walk(&mut asking(Duration::MAX), &counted);
+        }
     }
 
     #[test]
     fn a_minority_does_not_say_who_is_the_newest() {
-        let unsettled = ReplaceAnswer::Newest { token: token(5), unsettled: true };
-        let looks = |last| {
-            let once = (unsettled, ReplaceStep::ReadNewest);
-            [(ReplaceAnswer::Granted, ReplaceStep::ReadNewest), once, once, once, once, (unsettled, last)]
-        };
-        walk(&mut asking(Duration::MAX), &looks(ask(false, 1)));
-        walk(&mut asking(Duration::ZERO), &looks(ReplaceStep::Unsettled));
+        let counts = |last| [(ReplaceAnswer::Granted, READ), (unsettled(5), COUNT), last];
+        walk(&mut asking(Duration::MAX), &counts((counted(Some(5)), ReplaceStep::Begin)));
+        let unknown = ReplaceAnswer::Counted(None);
+        walk(&mut asking(Duration::MAX), &counts((unknown, ask(false, 1))));
+        walk(&mut asking(Duration::ZERO), &counts((unknown, ReplaceStep::Unsettled)));
+        let while_it_runs = [(refused(RUNNER), READ), (unsettled(5), COUNT), (unknown, ReplaceStep::Running)];
+        walk(&mut asking(Duration::ZERO), &while_it_runs);
     }
 
     #[test]
-    fn a_request_whose_record_was_forgotten_takes_a_new_number() {
-        let steps = [
-            (ReplaceAnswer::Granted, ReplaceStep::ReadNewest),
-            (ReplaceAnswer::Numbered(token(9)), ReplaceStep::Begin),
+    fn a_number_that_the_store_has_lost_is_taken_anew() {
+        for lost in [[(newest(4), NUMBER)].as_slice(), &[(unsettled(4), COUNT), (counted(None), NUMBER)]] {
+            let mut request = asking(Duration::MAX);
+            walk(&mut request, &[(ReplaceAnswer::Granted, READ)]);
+            walk(&mut request, lost);
+            let numbered = (ReplaceAnswer::Numbered(token(9)), ReplaceStep::Begin);
             // The lease was lost meanwhile.
-            (PASSES, ask(false, 1)),
-            (ReplaceAnswer::Granted, ReplaceStep::ReadNewest),
-            (newest(9), ReplaceStep::Begin),
+            walk(&mut request, &[numbered, (PASSES, ask(false, 1)), (ReplaceAnswer::Granted, READ)]);
+            walk(&mut request, &[(newest(9), ReplaceStep::Begin)]);
+        }
+    }
+
+    #[test]
+    fn a_request_does_not_step_aside_for_itself() {
+        let steps = [
+            (ReplaceAnswer::Granted, READ),
+            // The store had forgotten the record, and whether it has the new one is open.
+            (ReplaceAnswer::Unconfirmed(token(8)), ask(false, 1)),
+            (ReplaceAnswer::Granted, READ),
+            (newest(8), ReplaceStep::Begin),
         ];
         walk(&mut asking(Duration::MAX), &steps);
     }
@@ -365,33 +475,80 @@ mod tests {
     #[test]
     fn what_passes_is_tried_again_within_the_wait_and_nothing_else() {
         let second = Duration::from_secs(1);
+        let half = ReplaceStep::Ask { even_if_done: false, wait: second / 2 };
         for (wait, trouble, step) in [
             (second, PASSES, ask(false, 1)),
-            (second / 2, PASSES, ReplaceStep::Ask { even_if_done: false, wait: second / 2 }),
+            (second / 2, PASSES, half),
             (Duration::ZERO, PASSES, ReplaceStep::Fail),
             (second, FAILS, ReplaceStep::Fail),
         ] {
             walk(&mut asking(wait), &[(trouble, step)]);
-            walk(&mut asking(wait), &[(ReplaceAnswer::Granted, ReplaceStep::ReadNewest), (trouble, step)]);
-            walk(&mut asking(wait), &[(ReplaceAnswer::Refused(None), ReplaceStep::Look), (trouble, step)]);
+            walk(&mut asking(wait), &[(ReplaceAnswer::Granted, READ), (trouble, step)]);
         }
         // Before it has a number, it has taken nobody's place.
         assert_eq!(Replacing::new(false, Monotonic::FAR).next(PASSES, NOW), ReplaceStep::Fail);
-        let mut numbering = Replacing::new(false, Monotonic::FAR);
-        walk(&mut numbering, &[(NOT_DONE, ReplaceStep::TakeNumber), (PASSES, ReplaceStep::Fail)]);
+        for trouble in [PASSES, ReplaceAnswer::Unconfirmed(token(5))] {
+            walk(&mut Replacing::new(false, Monotonic::FAR), &[(NOT_DONE, NUMBER), (trouble, ReplaceStep::Fail)]);
+        }
+    }
+
+    #[test]
+    fn a_runner_that_has_not_ended_in_time_is_the_answer_whatever_else_fails() {
+        for steps in [
+            [(refused(RUNNER), READ), (PASSES, ReplaceStep::Running)].as_slice(),
+            &[(refused(RUNNER), READ), (newest(5), ReplaceStep::End(LEASE)), (PASSES, ReplaceStep::Running)],
+            &[
+                (refused(RUNNER), READ),
+                (newest(5), ReplaceStep::End(LEASE)),
+                (ReplaceAnswer::Ended, ReplaceStep::Running),
+            ],
+            &[(ReplaceAnswer::Refused(None), ReplaceStep::Look), (PASSES, ReplaceStep::Running)],
+        ] {
+            walk(&mut asking(Duration::ZERO), steps);
+        }
+        walk(&mut asking(Duration::MAX), &[(refused(RUNNER), READ), (FAILS, ReplaceStep::Fail)]);
     }
 
     #[test]
     fn a_client_of_another_library_is_not_asked_to_end() {
-        let foreign = Runner(None);
-        let steps = [(ReplaceAnswer::Refused(Some(foreign)), ReplaceStep::ReadNewest), (newest(5), ReplaceStep::Fail)];
-        walk(&mut asking(Duration::MAX), &steps);
+        let foreign = Runner { nonce: None, is_revoked: false };
+        walk(&mut asking(Duration::MAX), &[(refused(foreign), READ), (newest(5), ReplaceStep::Running)]);
+    }
+
+    #[test]
+    fn the_record_is_waited_for_no_longer_than_the_runner_but_a_moment() {
+        for (wait, of_record) in [(0, 1), (5, 5), (3_600, 20)] {
+            let step = Replacing::new(false, NOW.plus(Duration::from_secs(wait))).next(NOT_DONE, NOW);
+            let wait = Duration::from_secs(of_record);
+            assert_eq!(step, ReplaceStep::TakeNumber(RecordLock { ttl: RECORD_TTL, wait }));
+        }
+    }
+
+    #[test]
+    fn the_newest_number_is_on_the_nodes_that_a_holder_has() {
+        let done = |number| Completion {
+            token: token(number),
+            owner: Owner::default(),
+            at_unix_ms: 1,
+            left: Duration::from_secs(1),
+            about: None,
+            unsettled: false,
+        };
+        let seen = |holder: u8, number: Option<u64>| {
+            let nonce = Nonce::from_bytes([holder; 16]);
+            let holding = Holding::of(Holder::Lease { nonce, seq: None }, Version::of(&nonce, Seq::new(0)));
+            Some(Seen { holding: Some(Box::new(holding)), done: number.map(|number| Box::new(done(number))) })
+        };
+        let nodes = [seen(7, Some(5)), seen(7, None), seen(9, Some(6))];
+        let found = |nodes: &[Option<Seen>]| newest_beside(nodes.iter().map(Option::as_ref), &LEASE);
+        assert_eq!(found(&nodes), Some(NewestBeside(Some(token(5)))));
+        assert_eq!(found(&[seen(7, None), seen(7, None), None]), Some(NewestBeside(None)));
+        assert_eq!(found(&[seen(7, Some(5)), None, None]), None);
     }
 
     #[test]
     fn an_answer_that_fits_no_question_fails() {
         assert_eq!(asking(Duration::MAX).next(ReplaceAnswer::Ended, NOW), ReplaceStep::Fail);
-        let mut over = asking(Duration::MAX);
-        walk(&mut over, &[(FAILS, ReplaceStep::Fail), (ReplaceAnswer::Granted, ReplaceStep::Fail)]);
+        walk(&mut asking(Duration::MAX), &[(FAILS, ReplaceStep::Fail), (ReplaceAnswer::Granted, ReplaceStep::Fail)]);
     }
 }

@@ -6,7 +6,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use crate::ids::{Seq, Token};
+use crate::ids::{Nonce, Seq, Token};
 use crate::op::{Completion, Holder, Holding, Seen};
 use crate::quorum::majority;
 
@@ -112,6 +112,17 @@ pub fn settled<'a>(completions: impl Iterator<Item = &'a Completion>, nodes: usi
     Some(Completion { about: about.filter(|_| is_settled).cloned(), unsettled: !is_settled, ..(*latest).clone() })
 }
 
+/// The contents of the nodes that show this holder; `None` if they are no majority. Others may be empty since they lost their data, or behind.
+pub(crate) fn held_by<'a>(
+    nodes: impl ExactSizeIterator<Item = Option<&'a Seen>>,
+    holder: &Nonce,
+) -> Option<Vec<&'a Seen>> {
+    let majority = majority(nodes.len());
+    let is_held = |seen: &&Seen| seen.holding.as_ref().is_some_and(|holding| holding.is_of(holder));
+    let shown: Vec<&Seen> = nodes.flatten().filter(is_held).collect();
+    (shown.len() >= majority).then_some(shown)
+}
+
 /// Returns true if two nodes show the same lease.
 pub(crate) fn is_same(one: &Holding, other: &Holding) -> bool {
     match (&one.holder, &other.holder) {
@@ -128,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::about::About;
-    use crate::ids::{Nonce, Owner, Version};
+    use crate::ids::{Owner, Version};
 
     fn record(nonce: u8, token: u64, left_ms: u64) -> Option<Seen> {
         let holder = Holder::Lease { nonce: Nonce::from_bytes([nonce; 16]), seq: None };

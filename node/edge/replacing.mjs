@@ -7,13 +7,9 @@ import errors from "./shared/errors.mjs";
 
 const { LeaseLostError, StoreUnavailableError } = errors;
 
-/** How long the record of the newest request is locked without renewal: it is written at once. */
-const NEWEST_TTL_MS = 10_000;
-/** Another request may have died with the lock of the record. */
-const NEWEST_WAIT_MS = 20_000;
 const FIRST = { tag: "look", val: undefined };
 /** The run stays in hand while it is decided if its work may begin. Before all other steps others get it. */
-const WITH_LEASE = new Set(["read-newest", "begin"]);
+const WITH_LEASE = new Set(["take-number", "read-newest", "count-newest", "begin"]);
 
 /** One request. */
 export class Replacing {
@@ -30,7 +26,8 @@ export class Replacing {
   #slot;
   /** The completion that was read last. */
   #done;
-  /** The refusal or error that came last. */
+  /** The refusal, and the error, that came last. */
+  #refusal;
   #trouble;
 
   /**
@@ -99,6 +96,8 @@ export class Replacing {
         return { completion: this.#done };
       case "unsettled":
         return { failure: messages.newestUnsettled(resource) };
+      case "running":
+        return this.#refusal ?? { failure: messages.notReplaced(resource) };
       case "fail":
         return this.#trouble ?? { failure: messages.notReplaced(resource) };
       default:
@@ -119,19 +118,21 @@ export class Replacing {
         return { tag: "looked", val: seen };
       }
       case "take-number": {
-        const slot = await this.#record(true);
+        const slot = await this.#record(val, true);
         if (slot.phase === "failed") throw messages.newestNotWritten(resource, slot.failure);
         return this.#numbered(slot);
       }
       case "ask":
         return this.#ask(val);
       case "read-newest": {
-        const slot = await this.#record(false);
+        const slot = await this.#record(val, false);
         // Granted: the store has forgotten the record.
         if (slot.phase !== "failed") return this.#numbered(slot);
         if (slot.completion === undefined) throw messages.newestNotRead(resource, slot.failure);
         return { tag: "newest", val: slot.completion };
       }
+      case "count-newest":
+        return this.#counted(val);
       case "end":
         await this.#machine.revoke(resource, val.holder);
         return { tag: "ended" };
@@ -150,24 +151,48 @@ export class Replacing {
       this.#slot = slot;
       return { tag: "granted" };
     }
-    const answer = this.#failed(slot);
     const { tag, val } = slot.refusal ?? {};
-    return tag === "busy" || tag === "timed-out" ? { tag: "refused", val } : answer;
+    if (tag !== "busy" && tag !== "timed-out") return this.#failed(slot);
+    this.#refusal = slot;
+    return { tag: "refused", val };
   }
 
   /** The slot of the record, which is acquired as a run: its completion is the newest request. */
-  #record(evenIfDone) {
+  #record({ ttlMs, waitMs }, evenIfDone) {
     const { owner, signal } = this.#asked;
     const run = { keepMs: undefined, trustQuorum: false, evenIfDone };
-    return this.#wanted(this.#take(this.#newest, owner, { ttl: NEWEST_TTL_MS, wait: NEWEST_WAIT_MS }, run, signal));
+    return this.#wanted(this.#take(this.#newest, owner, { ttl: Number(ttlMs), wait: Number(waitMs) }, run, signal));
   }
 
   /** Takes a number: the token of the record. */
   async #numbered(slot) {
-    await new Run(this.#machine, slot).finish().catch((error) => {
-      throw messages.newestNotWritten(this.#asked.resource, error);
-    });
-    return { tag: "numbered", val: { token: BigInt(slot.token) } };
+    const val = { token: BigInt(slot.token) };
+    try {
+      await new Run(this.#machine, slot).finish();
+    } catch (error) {
+      const failure = messages.newestNotWritten(this.#asked.resource, error);
+      if (!(failure instanceof StoreUnavailableError)) throw failure;
+      this.#failed({ failure });
+      return { tag: "unconfirmed", val };
+    }
+    return { tag: "numbered", val };
+  }
+
+  /** The nodes' records while this request has their lock. */
+  async #counted(how) {
+    const { resource } = this.#asked;
+    const slot = await this.#record(how, true);
+    if (slot.phase === "failed") throw messages.newestNotRead(resource, slot.failure);
+    const holder = this.#machine.nonce(slot);
+    try {
+      const read = await this.#machine.read(this.#newest);
+      return { tag: "counted", val: { read, holder: holder ?? new Uint8Array() } };
+    } catch (error) {
+      throw messages.newestNotRead(resource, error);
+    } finally {
+      // The caller is told what was found, and not of this release.
+      await new Run(this.#machine, slot).release().catch(() => {});
+    }
   }
 
   /** A slot that may have been granted just when the caller gave up. */

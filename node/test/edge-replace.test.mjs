@@ -288,6 +288,7 @@ async function walked(steps, { slots = [], machine = {} } = {}) {
 }
 
 const ASK = { tag: "ask", val: { evenIfDone: false, waitMs: 0n } };
+const RECORD = { ttlMs: 10_000n, waitMs: 20_000n };
 const held = (left) => ({ phase: "held", token: 7, remaining: () => left, until: async () => "released", isFree: true });
 const mayPass = ({ tag, val }) => (tag === "failed" ? val.mayPass : tag);
 
@@ -325,8 +326,24 @@ test("a lease that is lost before the work begins is let go, and the run asked f
   assert.equal(ended.slot, again);
 });
 
+test("the newest request is counted while its record is locked", async () => {
+  const read = [{ tag: "applied" }, { tag: "unknown" }, { tag: "applied" }];
+  const machine = { nonce: () => "the lock's", read: async () => read };
+  const { answers, released } = await walked([{ tag: "count-newest", val: RECORD }, { tag: "replaced" }], { slots: [held(1_000)], machine });
+  assert.deepEqual([answers.at(-1), released.length], [{ tag: "counted", val: { read, holder: "the lock's" } }, 1]);
+});
+
+test("a number that may be written is one", async () => {
+  const finish = () => {
+    throw new StoreUnavailableError("away");
+  };
+  const { answers, ended } = await walked([{ tag: "take-number", val: RECORD }, { tag: "fail" }], { slots: [held(1_000)], machine: { finish } });
+  assert.deepEqual(answers.at(-1), { tag: "unconfirmed", val: { token: 7n } });
+  assert.match(ended.failure.message, /cannot be written down: away/);
+});
+
 test("a lock that is granted just when nobody waits any more is let go", async () => {
-  for (const step of [ASK, { tag: "take-number" }, { tag: "read-newest" }]) {
+  for (const step of [ASK, ...["take-number", "read-newest", "count-newest"].map((tag) => ({ tag, val: RECORD }))]) {
     const late = { ...held(1_000), isTooLate: true };
     const { released, disposed } = await walked([step], { slots: [late] });
     assert.deepEqual([released.length, released[0] === late, disposed], [1, true, 1], step.tag);

@@ -307,12 +307,6 @@ mod tests {
             let edge = as_ms.or_else(|| constant(&edge, &format!("const {name} ")));
             assert!(rust.is_some() && rust == edge, "{name} is {rust:?}, and {edge:?} at the edge");
         }
-        let (core, edge) = (read("core/src/replacing.rs"), read("node/edge/replacing.mjs"));
-        for name in ["NEWEST_TTL", "NEWEST_WAIT"] {
-            let rust = constant(&core, &format!("pub const {name}:"));
-            let edge = constant(&edge, &format!("const {name}_MS "));
-            assert!(rust.is_some() && rust == edge, "{name} is {rust:?}, and {edge:?} at the edge");
-        }
     }
 
     #[test]

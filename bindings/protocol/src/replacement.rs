@@ -3,10 +3,11 @@
 use core::cell::RefCell;
 use core::time::Duration;
 
-use leasehold_core::{Monotonic, ReplaceAnswer, ReplaceStep, Replacing, Runner, Token};
+use leasehold_core::{Monotonic, RecordLock, ReplaceAnswer, ReplaceStep, Replacing, Runner, Token, newest_beside};
 
-use crate::ops::ms_up;
-use crate::outcomes::{completion, holding, optional};
+use crate::ops::{all, ms_up};
+use crate::outcomes::{completion, holding, nonce, optional};
+use crate::runs::contents;
 use crate::settings::now;
 use crate::wit::ops::Seen;
 use crate::wit::runs as wit;
@@ -34,9 +35,14 @@ fn read(answer: wit::ReplaceAnswer) -> Option<ReplaceAnswer> {
             ReplaceAnswer::Looked { runner: optional(holding, runner)?, done: done.is_some() }
         }
         wit::ReplaceAnswer::Numbered(number) => ReplaceAnswer::Numbered(Token::new(number.token)?),
+        wit::ReplaceAnswer::Unconfirmed(number) => ReplaceAnswer::Unconfirmed(Token::new(number.token)?),
         wit::ReplaceAnswer::Granted => ReplaceAnswer::Granted,
         wit::ReplaceAnswer::Refused(shown) => ReplaceAnswer::Refused(optional(shown.holding, runner)?),
         wit::ReplaceAnswer::Newest(newest) => ReplaceAnswer::from(&completion(newest)?),
+        wit::ReplaceAnswer::Counted(wit::ReplaceCount { read, holder }) => {
+            let nodes = all(read, contents);
+            ReplaceAnswer::Counted(newest_beside(nodes.iter().map(Option::as_ref), &nonce(&holder)?))
+        }
         wit::ReplaceAnswer::Ended => ReplaceAnswer::Ended,
         wit::ReplaceAnswer::Failed(trouble) => ReplaceAnswer::Failed { may_pass: trouble.may_pass },
     })
@@ -45,16 +51,22 @@ fn read(answer: wit::ReplaceAnswer) -> Option<ReplaceAnswer> {
 fn shown(step: ReplaceStep) -> wit::ReplaceStep {
     match step {
         ReplaceStep::Look => wit::ReplaceStep::Look,
-        ReplaceStep::TakeNumber => wit::ReplaceStep::TakeNumber,
+        ReplaceStep::TakeNumber(lock) => wit::ReplaceStep::TakeNumber(record(lock)),
         ReplaceStep::Ask { even_if_done, wait } => {
             wit::ReplaceStep::Ask(wit::ReplaceAsk { even_if_done, wait_ms: ms_up(wait) })
         }
-        ReplaceStep::ReadNewest => wit::ReplaceStep::ReadNewest,
+        ReplaceStep::ReadNewest(lock) => wit::ReplaceStep::ReadNewest(record(lock)),
+        ReplaceStep::CountNewest(lock) => wit::ReplaceStep::CountNewest(record(lock)),
         ReplaceStep::End(nonce) => wit::ReplaceStep::End(wit::ReplaceEnd { holder: nonce.as_bytes().to_vec() }),
         ReplaceStep::Begin => wit::ReplaceStep::Begin,
         ReplaceStep::Replaced => wit::ReplaceStep::Replaced,
         ReplaceStep::Done => wit::ReplaceStep::Done,
+        ReplaceStep::Running => wit::ReplaceStep::Running,
         ReplaceStep::Unsettled => wit::ReplaceStep::Unsettled,
         ReplaceStep::Fail => wit::ReplaceStep::Fail,
     }
+}
+
+fn record(lock: RecordLock) -> wit::ReplaceRecord {
+    wit::ReplaceRecord { ttl_ms: ms_up(lock.ttl), wait_ms: ms_up(lock.wait) }
 }

@@ -155,7 +155,7 @@ fn unfit(error: OccurrenceError) -> ConfigError {
 }
 
 /// The record of a node, if it has answered.
-fn contents(said: Outcome) -> Option<Seen> {
+pub(crate) fn contents(said: Outcome) -> Option<Seen> {
     match outcome(said) {
         op::Outcome::Applied(Applied::Read(seen)) => Some(seen),
         op::Outcome::Applied(_) | op::Outcome::NotApplied(_) | op::Outcome::Unknown(_) => None,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::config::RunOptions;
 use leasehold_core::{
-    Monotonic, NEWEST_TTL, NEWEST_WAIT, Nonce, ReplaceAnswer, ReplaceStep, Replacing, Resource, Runner, Token,
+    Monotonic, Nonce, RecordLock, ReplaceAnswer, ReplaceStep, Replacing, Resource, Runner, Token, newest_beside,
 };
 use tracing::Level;
 
@@ -30,15 +30,21 @@ pub(super) async fn acquire(lock: LockRequest, run: RunOptions) -> Result<Option
         // Its runner ends: it cannot renew its lease once that is revoked.
         Until::Once | Until::Watch | Until::Forever => Monotonic::FAR,
     };
-    let record = record(lock.client(), &resource)?.labelled_as(&lock)?;
-    Request { record, lock, run, resource, holder: None, done: None, lease: None, trouble: None }.acquire(until).await
-}
-
-/// The request for the record of the newest request for a run.
-fn record(client: &Client, resource: &Resource) -> Result<LockRequest, Error> {
     let record = resource.of_newest().map_err(|error| Error::config(error.to_string()).on(resource.as_str()))?;
-    let longest = client.shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
-    Ok(client.lock(record.as_str()).ttl(NEWEST_TTL.min(longest)).wait(NEWEST_WAIT))
+    let record = lock.client().lock(record.as_str()).labelled_as(&lock)?;
+    let nothing_yet = Request {
+        record,
+        lock,
+        run,
+        resource,
+        holder: None,
+        done: None,
+        lease: None,
+        told: None,
+        refusal: None,
+        trouble: None,
+    };
+    nothing_yet.acquire(until).await
 }
 
 struct Request {
@@ -51,7 +57,10 @@ struct Request {
     done: Option<Completion>,
     /// That of the run.
     lease: Option<Lease>,
-    /// The error that came last.
+    /// The runner who was told, or was marked before this request could.
+    told: Option<Nonce>,
+    /// The refusal, and the error, that came last.
+    refusal: Option<Error>,
     trouble: Option<Error>,
 }
 
@@ -65,7 +74,7 @@ impl Request {
         let mut replacing = Replacing::new(self.run.even_if_done, until);
         let mut step = ReplaceStep::Look;
         loop {
-            if !matches!(step, ReplaceStep::ReadNewest | ReplaceStep::Begin)
+            if !step.keeps_lease()
                 && let Some(lease) = self.lease.take()
             {
                 // The caller is told what was found, and not of this release.
@@ -73,27 +82,35 @@ impl Request {
             }
             let answered = match step {
                 ReplaceStep::Look => self.look().await,
-                ReplaceStep::TakeNumber => self.take_number().await,
+                ReplaceStep::TakeNumber(lock) => self.take_number(lock).await,
                 ReplaceStep::Ask { even_if_done, wait } => self.ask(even_if_done, wait).await,
-                ReplaceStep::ReadNewest => self.read_newest().await,
+                ReplaceStep::ReadNewest(lock) => self.read_newest(lock).await,
+                ReplaceStep::CountNewest(lock) => self.count_newest(lock).await,
                 ReplaceStep::End(nonce) => self.end(nonce).await,
                 ReplaceStep::Begin => match self.lease.take() {
                     Some(lease) => match lease.check(Duration::ZERO) {
                         Ok(()) => return Ok(Some(lease)),
                         Err(lost) => Err(lost),
                     },
-                    None => return Err(self.failed()),
+                    None => return Err(self.error(None)),
                 },
                 ReplaceStep::Replaced => return Ok(None),
                 ReplaceStep::Done => {
-                    let Some(done) = self.done.take() else { return Err(self.failed()) };
-                    return Err(Error::done(self.resource.as_str(), done));
+                    let done = self.done.take().map(|done| Error::done(self.resource.as_str(), done));
+                    return Err(self.error(done));
+                }
+                ReplaceStep::Running => {
+                    let refusal = self.refusal.take();
+                    return Err(self.error(refusal));
                 }
                 ReplaceStep::Unsettled => {
                     let message = "too few nodes show which request is the newest";
                     return Err(Error::new(ErrorKind::StoreUnavailable, message).on(self.resource.as_str()));
                 }
-                ReplaceStep::Fail => return Err(self.failed()),
+                ReplaceStep::Fail => {
+                    let trouble = self.trouble.take();
+                    return Err(self.error(trouble));
+                }
             };
             let answer = answered.unwrap_or_else(|error| {
                 let may_pass = matches!(error.kind(), ErrorKind::StoreUnavailable | ErrorKind::Lost);
@@ -104,9 +121,9 @@ impl Request {
         }
     }
 
-    fn failed(&mut self) -> Error {
+    fn error(&self, known: Option<Error>) -> Error {
         let unknown = || Error::new(ErrorKind::StoreUnavailable, "the runner cannot be replaced");
-        self.trouble.take().unwrap_or_else(unknown).on(self.resource.as_str())
+        known.unwrap_or_else(unknown).on(self.resource.as_str())
     }
 
     async fn look(&mut self) -> Result<ReplaceAnswer, Error> {
@@ -124,27 +141,33 @@ impl Request {
             Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TimedOut) => {
                 // A runner of this very client is known without the store having shown it.
                 self.holder = error.holder().filter(|holder| holder.nonce.is_some() || holder.foreign).cloned();
-                self.trouble = Some(error);
+                self.refusal = Some(error);
                 Ok(ReplaceAnswer::Refused(self.holder.as_ref().map(runner)))
             }
             Err(error) => Err(error),
         }
     }
 
-    async fn take_number(&self) -> Result<ReplaceAnswer, Error> {
-        let run = RunOptions { even_if_done: true, ..RunOptions::default() };
-        let taken = self.record.clone().run(run).acquire().await.map_err(|error| self.not_written(&error))?;
+    async fn take_number(&mut self, lock: RecordLock) -> Result<ReplaceAnswer, Error> {
+        let taken = self.record(lock, true).acquire().await.map_err(|error| self.not_written(&error))?;
         self.write(&taken).await
     }
 
-    async fn write(&self, taken: &Lease) -> Result<ReplaceAnswer, Error> {
-        let written = taken.finish_by(None, self.client().caller).await;
-        let number = written.map(|()| Token::new(taken.token())).map_err(|error| self.not_written(&error))?;
-        Ok(number.map_or(ReplaceAnswer::Failed { may_pass: false }, ReplaceAnswer::Numbered))
+    async fn write(&mut self, taken: &Lease) -> Result<ReplaceAnswer, Error> {
+        let Some(number) = Token::new(taken.token()) else { return Ok(ReplaceAnswer::Failed { may_pass: false }) };
+        let Err(error) = taken.finish_by(None, self.client().caller).await else {
+            return Ok(ReplaceAnswer::Numbered(number));
+        };
+        let error = self.not_written(&error);
+        if error.kind() != ErrorKind::StoreUnavailable {
+            return Err(error);
+        }
+        self.trouble = Some(error);
+        Ok(ReplaceAnswer::Unconfirmed(number))
     }
 
-    async fn read_newest(&self) -> Result<ReplaceAnswer, Error> {
-        let error = match self.record.clone().run(RunOptions::default()).acquire().await {
+    async fn read_newest(&mut self, lock: RecordLock) -> Result<ReplaceAnswer, Error> {
+        let error = match self.record(lock, false).acquire().await {
             // The store has forgotten the record.
             Ok(taken) => return self.write(&taken).await,
             Err(error) => error,
@@ -152,6 +175,23 @@ impl Request {
         let newest = error.completion().and_then(|newest| Some((Token::new(newest.token)?, newest.result_unsettled)));
         let (token, unsettled) = newest.ok_or_else(|| self.not_read(&error))?;
         Ok(ReplaceAnswer::Newest { token, unsettled })
+    }
+
+    async fn count_newest(&self, lock: RecordLock) -> Result<ReplaceAnswer, Error> {
+        let taken = self.record(lock, true).acquire().await.map_err(|error| self.not_read(&error))?;
+        let nodes = self.client().inspect_nodes(taken.resource()).await;
+        let counted = taken.nonce().zip(nodes.as_ref().ok());
+        let counted = counted.and_then(|(holder, nodes)| newest_beside(nodes.iter().map(Option::as_ref), &holder));
+        // The caller is told what was found, and not of this release.
+        let _ = taken.release_by(self.client().caller).await;
+        nodes.map(|_| ReplaceAnswer::Counted(counted)).map_err(|error| self.not_read(&error))
+    }
+
+    /// The request for the record of the newest request.
+    fn record(&self, RecordLock { ttl, wait }: RecordLock, even_if_done: bool) -> LockRequest {
+        let longest = self.client().shared.quorum().map_or(Duration::MAX, |quorum| quorum.max_ttl());
+        let run = RunOptions { even_if_done, ..RunOptions::default() };
+        self.record.clone().ttl(ttl.min(longest)).wait(wait).run(run)
     }
 
     fn not_written(&self, error: &Error) -> Error {
@@ -172,23 +212,29 @@ impl Request {
     }
 
     /// Asks the runner to end.
-    async fn end(&self, nonce: Nonce) -> Result<ReplaceAnswer, Error> {
+    async fn end(&mut self, nonce: Nonce) -> Result<ReplaceAnswer, Error> {
         let Some(holder) = self.holder.as_ref().filter(|holder| holder.nonce == Some(nonce)) else {
             return Ok(ReplaceAnswer::Failed { may_pass: true });
         };
+        let is_news = self.told != Some(nonce) && !holder.revoked;
         let this = HolderMatch::default().lease(holder);
-        let revoked = self.client().revoke(self.resource.as_str(), this).await?;
-        if let RevokeOutcome::Revoked(told) = revoked
-            && !holder.revoked
-        {
-            let resource = self.resource.as_str().to_owned();
-            reports::make_or_queue(Level::INFO, move || {
-                let (owner, token) = (told.owner.as_deref().unwrap_or_default(), told.token);
-                tracing::info!(name: "run.replaced", target: "leasehold", resource, owner, token, "run.replaced: the runner is asked to end, for a newer request");
-                metrics::run("replaced");
-            });
+        match self.client().revoke(self.resource.as_str(), this).await? {
+            RevokeOutcome::Revoked(told) if is_news => self.report(told),
+            RevokeOutcome::Revoked(_) | RevokeOutcome::Free => {}
+            // Other nodes have answered, or another one runs by now.
+            RevokeOutcome::NotMatched(_) => return Ok(ReplaceAnswer::Failed { may_pass: true }),
         }
+        self.told = Some(nonce);
         Ok(ReplaceAnswer::Ended)
+    }
+
+    fn report(&self, told: LockInfo) {
+        let resource = self.resource.as_str().to_owned();
+        reports::make_or_queue(Level::INFO, move || {
+            let (owner, token) = (told.owner.as_deref().unwrap_or_default(), told.token);
+            tracing::info!(name: "run.replaced", target: "leasehold", resource, owner, token, "run.replaced: the runner is asked to end, for a newer request");
+            metrics::run("replaced");
+        });
     }
 
     /// # Errors
@@ -203,5 +249,5 @@ impl Request {
 }
 
 fn runner(holder: &LockInfo) -> Runner {
-    Runner(holder.nonce)
+    Runner { nonce: holder.nonce, is_revoked: holder.revoked }
 }

@@ -3,7 +3,8 @@
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
-use crate::config::LockOptions;
+use crate::config::{LockOptions, Wait};
+use crate::event::Failure;
 use crate::ids::{LockId, Resource};
 use crate::lease::Machine;
 use crate::timers::Entry;
@@ -29,7 +30,22 @@ impl Lock {
     /// Tells if it asks once about the same run, so that both have one answer.
     pub(super) fn asks_like(&self, options: &LockOptions) -> bool {
         let is_of_run = options.run().is_some() && self.options.run() == options.run();
-        is_of_run && self.options.wait().is_for_nobody() && options.wait().is_for_nobody()
+        is_of_run && self.options.wait() == Wait::Once && options.wait() == Wait::Once
+    }
+
+    /// Tells if the failure of an acquisition with these options is one of this acquisition as well.
+    pub(super) fn fails_by(&self, failure: &Failure, options: &LockOptions) -> bool {
+        match failure {
+            Failure::Done(_) | Failure::Busy { .. } => true,
+            // Of its owner or its data, perhaps.
+            Failure::Refused(_) | Failure::Cancelled => false,
+            // A grant may have come too late for its ttl.
+            Failure::TimedOut { .. }
+            | Failure::Throttled(_)
+            | Failure::Unavailable(_)
+            | Failure::Abstains { .. }
+            | Failure::CompletionsInDoubt => self.options.ttl() == options.ttl(),
+        }
     }
 }
 

@@ -66,8 +66,9 @@ impl Client {
         let last =
             queue.waiting.iter().rev().find_map(|&(place, generation)| self.locks.of_generation(place, generation));
         let asks = |lock: &Lock| lock.machine.is_pending() && lock.asks_like(options);
-        // Before it are only such that have joined as well.
+        // Before the last one are only such that have joined as well.
         self.locks.get(queue.head).is_some_and(asks) && last.is_none_or(asks)
+            || self.is_ending(queue.head) && last.is_some_and(asks)
     }
 
     /// The answer that the end of an acquisition is for those who have joined it, and the generation before which they have.
@@ -96,7 +97,8 @@ impl Client {
         let Some(queue) = self.queues.get(&lock.resource) else { return };
         let joined = |&(waiting, generation): &(LockIndex, u64)| {
             let Some(other) = self.locks.of_generation(waiting, generation) else { return Some(None) };
-            (generation < before && other.asks_like(&lock.options)).then_some(Some((waiting, other.id)))
+            (generation < before && other.asks_like(&lock.options) && other.fails_by(failure, &lock.options))
+                .then_some(Some((waiting, other.id)))
         };
         let joined: Vec<(LockIndex, LockId)> = queue.waiting.iter().map_while(joined).flatten().collect();
         for (waiting, lock) in joined {

@@ -2,7 +2,8 @@
 
 use crate::common::*;
 use crate::runs::{finish, run};
-use leasehold_core::config::RunOptions;
+use leasehold_core::config::{LockOptionsBuilder, RunOptions};
+use leasehold_core::op::{Denial, DenialKind, Outcome, Refusal};
 use leasehold_core::{Event, Failure, Wait};
 
 fn order_of_grants(events: &[Event]) -> Vec<u64> {
@@ -277,7 +278,11 @@ fn when_one_of_those_who_ask_gives_up_the_next_one_asks() {
 fn only_those_who_ask_once_about_a_run_join_one_another() {
     let other =
         || with(|options| options.wait(Wait::Once).run(RunOptions { even_if_done: true, ..RunOptions::default() }));
-    for (options, name) in [(once(), "a lock"), (other(), "another question"), (run(), "one who waits")] {
+    // It does not answer before it knows whether the holder lives.
+    let watches = || with(|options| options.wait(Wait::Watch(secs(0))).run(RunOptions::default()));
+    for (options, name) in
+        [(once(), "a lock"), (other(), "another question"), (run(), "one who waits"), (watches(), "one who watches")]
+    {
         let mut world = World::new(1);
         world.acquire(0, 1, "r@day", options);
         ask_once(&mut world, 2);
@@ -289,6 +294,49 @@ fn only_those_who_ask_once_about_a_run_join_one_another() {
     world.acquire(0, 2, "r@day", run());
     ask_once(&mut world, 3);
     assert!(matches!(failure(&world.take_events(0)), Failure::Busy { .. }));
+}
+
+#[test]
+fn those_who_ask_while_the_work_is_being_finished_here_learn_that_it_is_done() {
+    let mut world = World::new(1);
+    world.hold(0, 1, "r@day", run());
+    finish(&mut world, 0, 1);
+    for id in 2..=5 {
+        ask_once(&mut world, id);
+    }
+    assert_eq!(world.take_events(0), []);
+    world.deliver_all();
+    world.tick(0);
+    world.deliver_all();
+    assert_eq!(is_done(&world.take_events(0)), 4);
+    assert!(world.hosts[0].client.is_idle());
+}
+
+#[test]
+fn a_failure_of_one_who_asks_is_that_of_others_only_if_it_cannot_be_its_own() {
+    let denied = || Outcome::NotApplied(Refusal::Denied(Denial::new(DenialKind::Other, "no such label")));
+    let mut world = World::new(1);
+    for id in 1..=3 {
+        ask_once(&mut world, id);
+    }
+    for asked in 1..=3 {
+        world.answer_with(0, denied());
+        assert_eq!(world.take_events(0).len(), 1, "each one asks by itself: {asked}");
+    }
+    // A short ttl may be too short for this store.
+    let mut world = World::new(1);
+    ask_once(&mut world, 1);
+    let short = |options: LockOptionsBuilder| options.ttl(secs(1)).wait(Wait::Once).run(RunOptions::default());
+    world.acquire(0, 2, "r@day", with(short));
+    world.acquire(0, 3, "r@day", with(short));
+    ask_once(&mut world, 4);
+    let failed = |world: &mut World| world.take_events(0).iter().map(|event| event.lock().get()).collect::<Vec<_>>();
+    let mut rounds = Vec::new();
+    for _ in 0..60 {
+        world.pass_cut_off(ms(100));
+        rounds.extend(Some(failed(&mut world)).filter(|round| !round.is_empty()));
+    }
+    assert_eq!(rounds, [vec![1], vec![2, 3], vec![4]]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 // Generated from wit/leasehold.wit by `cargo xtask component --bless`. Do not edit.
 
-import type { Completion, Holding } from "./ops.js";
+import type { Completion, Holding, Outcome } from "./ops.js";
 
 /**
  * The settings that say which part of a job is done once. One of `key`, `everyMs` and `cron` names the occurrence;
@@ -128,11 +128,14 @@ export type NextAttempt =
 export type ReplaceStep =
   /** Read the run, by `Client.read` and `readRun`: `looked`. */
   | { type: "look" }
-  /**
-   * Acquire the `newestResource` as a run with `evenIfDone`, a ttl of 10,000 ms and a wait of 20,000 ms, and finish it:
-   * `numbered`.
-   */
-  | { type: "take-number" }
+  /** Acquire the `newestResource` as a run with `evenIfDone`, and finish it: `numbered`, or `unconfirmed`. */
+  | {
+      type: "take-number";
+      /** The ttl in milliseconds, where a quorum does not allow less. */
+      ttlMs: number;
+      /** The wait in milliseconds. */
+      waitMs: number;
+    }
   /** Acquire the run: `granted` or `refused`. */
   | {
       type: "ask";
@@ -142,10 +145,24 @@ export type ReplaceStep =
       waitMs: number;
     }
   /**
-   * Acquire the `newestResource` in the same way, but as a run that may be done: `newest`. Where the lock is granted,
-   * since the store has forgotten the completion, finish it: `numbered`.
+   * Acquire the `newestResource` as a run that may be done: `newest`. Where the lock is granted, since the store has
+   * forgotten the completion, finish it as in `takeNumber`.
    */
-  | { type: "read-newest" }
+  | {
+      type: "read-newest";
+      /** The ttl in milliseconds, where a quorum does not allow less. */
+      ttlMs: number;
+      /** The wait in milliseconds. */
+      waitMs: number;
+    }
+  /** Acquire the `newestResource` as a run with `evenIfDone`, read it by `Client.read`, and release it: `counted`. */
+  | {
+      type: "count-newest";
+      /** The ttl in milliseconds, where a quorum does not allow less. */
+      ttlMs: number;
+      /** The wait in milliseconds. */
+      waitMs: number;
+    }
   /** Revoke this lease: `ended`. */
   | {
       type: "end";
@@ -158,9 +175,11 @@ export type ReplaceStep =
   | { type: "replaced" }
   /** The work was done before this request, as the last `look` has shown. */
   | { type: "done" }
+  /** The runner has not ended in time, or cannot be asked to: the refusal that came last is the answer. */
+  | { type: "running" }
   /** Too few nodes show which request is the newest. */
   | { type: "unsettled" }
-  /** The error, or the refusal, that came last is the answer. */
+  /** The error that came last is the answer. */
   | { type: "fail" };
 
 /** The outcome of a step. */
@@ -176,6 +195,14 @@ export type ReplaceAnswer =
   /** The completion was written, with this token. */
   | {
       type: "numbered";
+      /** The token of the completion. */
+      token: number;
+    }
+  /**
+   * The completion may be written, with this token: the store has not answered. That error is the one that came last.
+   */
+  | {
+      type: "unconfirmed";
       /** The token of the completion. */
       token: number;
     }
@@ -208,6 +235,14 @@ export type ReplaceAnswer =
        * says false.
        */
       unsettled: boolean;
+    }
+  /** The nodes' records while the `newestResource` was locked. */
+  | {
+      type: "counted";
+      /** The answers of `Client.takeRead`. */
+      read: Outcome[];
+      /** The nonce of the lock, by `Client.nonce`. */
+      holder: Uint8Array;
     }
   /** The lease is revoked, or over. */
   | { type: "ended" }

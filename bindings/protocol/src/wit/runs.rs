@@ -14,7 +14,7 @@
 mod calls;
 mod values;
 
-use crate::wit::ops::{Completion, Holding, Seen};
+use crate::wit::ops::{Completion, Holding, Outcome, Seen};
 
 pub use calls::{Replacement, call};
 pub(crate) use calls::{Guest, GuestReplacement};
@@ -91,6 +91,14 @@ pub enum NextAttempt {
     Unsure,
 }
 
+/// How to lock the `newest-resource`.
+pub struct ReplaceRecord {
+    /// The ttl in milliseconds, where a quorum does not allow less.
+    pub ttl_ms: u64,
+    /// The wait in milliseconds.
+    pub wait_ms: u64,
+}
+
 /// Payload of `replace-step.end`.
 pub struct ReplaceEnd {
     /// The nonce of the lease to revoke.
@@ -109,13 +117,15 @@ pub struct ReplaceAsk {
 pub enum ReplaceStep {
     /// Read the run, by `client.read` and `read-run`: `looked`.
     Look,
-    /// Acquire the `newest-resource` as a run with `even-if-done`, a ttl of 10,000 ms and a wait of 20,000 ms, and finish it: `numbered`.
-    TakeNumber,
+    /// Acquire the `newest-resource` as a run with `even-if-done`, and finish it: `numbered`, or `unconfirmed`.
+    TakeNumber(ReplaceRecord),
     /// Acquire the run: `granted` or `refused`.
     Ask(ReplaceAsk),
-    /// Acquire the `newest-resource` in the same way, but as a run that may be done: `newest`. Where the lock is granted, since the store
-    /// has forgotten the completion, finish it: `numbered`.
-    ReadNewest,
+    /// Acquire the `newest-resource` as a run that may be done: `newest`. Where the lock is granted, since the store has forgotten the
+    /// completion, finish it as in `take-number`.
+    ReadNewest(ReplaceRecord),
+    /// Acquire the `newest-resource` as a run with `even-if-done`, read it by `client.read`, and release it: `counted`.
+    CountNewest(ReplaceRecord),
     /// Revoke this lease: `ended`.
     End(ReplaceEnd),
     /// The work is the caller's, if its lease is still held; else `failed`.
@@ -124,16 +134,26 @@ pub enum ReplaceStep {
     Replaced,
     /// The work was done before this request, as the last `look` has shown.
     Done,
+    /// The runner has not ended in time, or cannot be asked to: the refusal that came last is the answer.
+    Running,
     /// Too few nodes show which request is the newest.
     Unsettled,
-    /// The error, or the refusal, that came last is the answer.
+    /// The error that came last is the answer.
     Fail,
 }
 
-/// Payload of `replace-answer.numbered`.
+/// Payload of `replace-answer.numbered` and `replace-answer.unconfirmed`.
 pub struct ReplaceNumber {
     /// The token of the completion.
     pub token: u64,
+}
+
+/// Payload of `replace-answer.counted`.
+pub struct ReplaceCount {
+    /// The answers of `client.take-read`.
+    pub read: Vec<Outcome>,
+    /// The nonce of the lock, by `client.nonce`.
+    pub holder: Vec<u8>,
 }
 
 /// Payload of `replace-answer.refused`.
@@ -154,12 +174,16 @@ pub enum ReplaceAnswer {
     Looked(Seen),
     /// The completion was written, with this token.
     Numbered(ReplaceNumber),
+    /// The completion may be written, with this token: the store has not answered. That error is the one that came last.
+    Unconfirmed(ReplaceNumber),
     /// The run is acquired.
     Granted,
     /// Somebody has the run.
     Refused(ReplaceRunner),
     /// The completion that has refused the acquisition.
     Newest(Completion),
+    /// The nodes' records while the `newest-resource` was locked.
+    Counted(ReplaceCount),
     /// The lease is revoked, or over.
     Ended,
     /// An error.

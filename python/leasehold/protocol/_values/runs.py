@@ -5,10 +5,11 @@ Plain values: frozen, compared by what is in them, and made to be taken apart by
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
-from leasehold.protocol._values.ops import Completion, Holding
+from leasehold.protocol._values.ops import Completion, Holding, Outcome
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,11 +169,15 @@ class ReplaceStep:
 
     @dataclass(frozen=True, slots=True)
     class TakeNumber:
-        """Acquire the ``newest_resource`` as a run with ``even_if_done``, a ttl of 10,000 ms and a wait of 20,000 ms,
-        and finish it: ``numbered``.
+        """Acquire the ``newest_resource`` as a run with ``even_if_done``, and finish it: ``numbered``, or
+        ``unconfirmed``.
         """
 
         _of: ClassVar[str] = "replace-step.take-number"
+        ttl_ms: int
+        """The ttl in milliseconds, where a quorum does not allow less."""
+        wait_ms: int
+        """The wait in milliseconds."""
 
     @dataclass(frozen=True, slots=True)
     class Ask:
@@ -186,11 +191,27 @@ class ReplaceStep:
 
     @dataclass(frozen=True, slots=True)
     class ReadNewest:
-        """Acquire the ``newest_resource`` in the same way, but as a run that may be done: ``newest``. Where the lock is
-        granted, since the store has forgotten the completion, finish it: ``numbered``.
+        """Acquire the ``newest_resource`` as a run that may be done: ``newest``. Where the lock is granted, since the
+        store has forgotten the completion, finish it as in ``take_number``.
         """
 
         _of: ClassVar[str] = "replace-step.read-newest"
+        ttl_ms: int
+        """The ttl in milliseconds, where a quorum does not allow less."""
+        wait_ms: int
+        """The wait in milliseconds."""
+
+    @dataclass(frozen=True, slots=True)
+    class CountNewest:
+        """Acquire the ``newest_resource`` as a run with ``even_if_done``, read it by ``Client.read``, and release it:
+        ``counted``.
+        """
+
+        _of: ClassVar[str] = "replace-step.count-newest"
+        ttl_ms: int
+        """The ttl in milliseconds, where a quorum does not allow less."""
+        wait_ms: int
+        """The wait in milliseconds."""
 
     @dataclass(frozen=True, slots=True)
     class End:
@@ -219,6 +240,12 @@ class ReplaceStep:
         _of: ClassVar[str] = "replace-step.done"
 
     @dataclass(frozen=True, slots=True)
+    class Running:
+        """The runner has not ended in time, or cannot be asked to: the refusal that came last is the answer."""
+
+        _of: ClassVar[str] = "replace-step.running"
+
+    @dataclass(frozen=True, slots=True)
     class Unsettled:
         """Too few nodes show which request is the newest."""
 
@@ -226,11 +253,24 @@ class ReplaceStep:
 
     @dataclass(frozen=True, slots=True)
     class Fail:
-        """The error, or the refusal, that came last is the answer."""
+        """The error that came last is the answer."""
 
         _of: ClassVar[str] = "replace-step.fail"
 
-    Case: TypeAlias = Look | TakeNumber | Ask | ReadNewest | End | Begin | Replaced | Done | Unsettled | Fail
+    Case: TypeAlias = (
+        Look
+        | TakeNumber
+        | Ask
+        | ReadNewest
+        | CountNewest
+        | End
+        | Begin
+        | Replaced
+        | Done
+        | Running
+        | Unsettled
+        | Fail
+    )
 
 
 class ReplaceAnswer:
@@ -251,6 +291,16 @@ class ReplaceAnswer:
         """The completion was written, with this token."""
 
         _of: ClassVar[str] = "replace-answer.numbered"
+        token: int
+        """The token of the completion."""
+
+    @dataclass(frozen=True, slots=True)
+    class Unconfirmed:
+        """The completion may be written, with this token: the store has not answered. That error is the one that came
+        last.
+        """
+
+        _of: ClassVar[str] = "replace-answer.unconfirmed"
         token: int
         """The token of the completion."""
 
@@ -291,6 +341,16 @@ class ReplaceAnswer:
         """
 
     @dataclass(frozen=True, slots=True)
+    class Counted:
+        """The nodes' records while the ``newest_resource`` was locked."""
+
+        _of: ClassVar[str] = "replace-answer.counted"
+        read: Sequence[Outcome.Case]
+        """The answers of ``Client.take_read``."""
+        holder: bytes
+        """The nonce of the lock, by ``Client.nonce``."""
+
+    @dataclass(frozen=True, slots=True)
     class Ended:
         """The lease is revoked, or over."""
 
@@ -304,7 +364,7 @@ class ReplaceAnswer:
         may_pass: bool
         """It may pass by itself: the store did not answer, or the lease was lost."""
 
-    Case: TypeAlias = Looked | Numbered | Granted | Refused | Newest | Ended | Failed
+    Case: TypeAlias = Looked | Numbered | Unconfirmed | Granted | Refused | Newest | Counted | Ended | Failed
 
 
 CLASSES: dict[str, type] = {
@@ -321,17 +381,21 @@ CLASSES: dict[str, type] = {
     "replace-step.take-number": ReplaceStep.TakeNumber,
     "replace-step.ask": ReplaceStep.Ask,
     "replace-step.read-newest": ReplaceStep.ReadNewest,
+    "replace-step.count-newest": ReplaceStep.CountNewest,
     "replace-step.end": ReplaceStep.End,
     "replace-step.begin": ReplaceStep.Begin,
     "replace-step.replaced": ReplaceStep.Replaced,
     "replace-step.done": ReplaceStep.Done,
+    "replace-step.running": ReplaceStep.Running,
     "replace-step.unsettled": ReplaceStep.Unsettled,
     "replace-step.fail": ReplaceStep.Fail,
     "replace-answer.looked": ReplaceAnswer.Looked,
     "replace-answer.numbered": ReplaceAnswer.Numbered,
+    "replace-answer.unconfirmed": ReplaceAnswer.Unconfirmed,
     "replace-answer.granted": ReplaceAnswer.Granted,
     "replace-answer.refused": ReplaceAnswer.Refused,
     "replace-answer.newest": ReplaceAnswer.Newest,
+    "replace-answer.counted": ReplaceAnswer.Counted,
     "replace-answer.ended": ReplaceAnswer.Ended,
     "replace-answer.failed": ReplaceAnswer.Failed,
 }

@@ -158,8 +158,8 @@ pub(crate) trait GuestReplacement: Sized {
 }
 
 /// A request that replaces the runner of a run: the newest request gets the run, and its runner is asked to end. Do what `next`
-/// returns, and give what has come of it to the following call. Before every step but `read-newest` and `begin`, release
-/// the lease of the run if there is one.
+/// returns, and give what has come of it to the following call. Before every step but `take-number`, `read-newest`, `count-newest`
+/// and `begin`, release the lease of the run if there is one.
 pub struct Replacement(pub(crate) crate::runs::Replacement);
 
 impl Replacement {

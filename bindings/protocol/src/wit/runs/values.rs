@@ -111,6 +111,15 @@ impl Write for NextAttempt {
     }
 }
 
+impl Fields for ReplaceRecord {
+    fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
+        vec![
+            ("ttl-ms", self.ttl_ms.write(to)),
+            ("wait-ms", self.wait_ms.write(to)),
+        ]
+    }
+}
+
 impl Fields for ReplaceEnd {
     fn fields<W: Sink>(self, to: &W) -> Vec<(&'static str, W::Value)> {
         vec![
@@ -132,13 +141,15 @@ impl Write for ReplaceStep {
     fn write<W: Sink>(self, to: &W) -> W::Value {
         match self {
             Self::Look => to.case("replace-step", "look", Vec::new()),
-            Self::TakeNumber => to.case("replace-step", "take-number", Vec::new()),
+            Self::TakeNumber(payload) => to.case("replace-step", "take-number", payload.fields(to)),
             Self::Ask(payload) => to.case("replace-step", "ask", payload.fields(to)),
-            Self::ReadNewest => to.case("replace-step", "read-newest", Vec::new()),
+            Self::ReadNewest(payload) => to.case("replace-step", "read-newest", payload.fields(to)),
+            Self::CountNewest(payload) => to.case("replace-step", "count-newest", payload.fields(to)),
             Self::End(payload) => to.case("replace-step", "end", payload.fields(to)),
             Self::Begin => to.case("replace-step", "begin", Vec::new()),
             Self::Replaced => to.case("replace-step", "replaced", Vec::new()),
             Self::Done => to.case("replace-step", "done", Vec::new()),
+            Self::Running => to.case("replace-step", "running", Vec::new()),
             Self::Unsettled => to.case("replace-step", "unsettled", Vec::new()),
             Self::Fail => to.case("replace-step", "fail", Vec::new()),
         }
@@ -150,6 +161,16 @@ impl Read for ReplaceNumber {
         from.only(&["token"])?;
         Ok(Self {
             token: field(from, "token")?,
+        })
+    }
+}
+
+impl Read for ReplaceCount {
+    fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
+        from.only(&["read", "holder"])?;
+        Ok(Self {
+            read: field(from, "read")?,
+            holder: field(from, "holder")?,
         })
     }
 }
@@ -174,14 +195,16 @@ impl Read for ReplaceTrouble {
 
 impl Read for ReplaceAnswer {
     fn read<S: Source>(from: &S) -> Result<Self, Unfit> {
-        let case = from.case("replace-answer", &["looked", "numbered", "granted", "refused", "newest", "ended", "failed"])?;
+        let case = from.case("replace-answer", &["looked", "numbered", "unconfirmed", "granted", "refused", "newest", "counted", "ended", "failed"])?;
         Ok(match case {
             0 => Self::Looked(Read::read(from)?),
             1 => Self::Numbered(Read::read(from)?),
-            2 => { from.only(&[])?; Self::Granted }
-            3 => Self::Refused(Read::read(from)?),
-            4 => Self::Newest(Read::read(from)?),
-            5 => { from.only(&[])?; Self::Ended }
+            2 => Self::Unconfirmed(Read::read(from)?),
+            3 => { from.only(&[])?; Self::Granted }
+            4 => Self::Refused(Read::read(from)?),
+            5 => Self::Newest(Read::read(from)?),
+            6 => Self::Counted(Read::read(from)?),
+            7 => { from.only(&[])?; Self::Ended }
             _ => Self::Failed(Read::read(from)?),
         })
     }
