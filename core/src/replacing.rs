@@ -106,7 +106,7 @@ pub enum ReplaceAnswer {
         /// Other nodes may have a later one.
         unsettled: bool,
     },
-    /// What [`newest_beside`] finds.
+    /// The finding of [`newest_beside`].
     Counted(Option<NewestBeside>),
     /// The lease is revoked, or over.
     Ended,
@@ -122,7 +122,7 @@ pub enum ReplaceAnswer {
 pub struct Runner {
     /// Its lease; `None` for a client of another library, whom nobody can ask to end.
     pub nonce: Option<Nonce>,
-    /// Its record is marked: whoever did that has asked it to end, or died before its session was told.
+    /// Its record is marked: another request has asked it to end, or died before its session was told.
     pub is_revoked: bool,
 }
 
@@ -414,7 +414,7 @@ mod tests {
             (ReplaceAnswer::Refused(None), ReplaceStep::Look),
             (NOT_DONE, READ),
             (newest(5), ask(true, 8)),
-            // Another runner has begun in between, and whoever has marked it may be dead.
+            // Another runner has begun in between, and the one who has marked it may be dead.
             (refused(ANOTHER), READ),
             (newest(5), ReplaceStep::End(OTHER)),
             (ReplaceAnswer::Ended, ask(true, 8)),

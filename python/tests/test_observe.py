@@ -258,7 +258,10 @@ def test_an_observer_that_raises_does_not_affect_others(
 
 def script(text: str) -> str:
     """The standard error output of a separate script."""
-    done = subprocess.run([sys.executable, "-c", text], check=True, capture_output=True, text=True, timeout=PATIENCE)
+    # What hangs, a forked child as well, says where.
+    dumped = f"import faulthandler; faulthandler.dump_traceback_later({PATIENCE / 2}, exit=True)\n{text}"
+    done = subprocess.run([sys.executable, "-c", dumped], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
     return done.stderr
 
 
@@ -405,10 +408,11 @@ class Told(logging.StreamHandler):
 {uses}
 child = os.fork()
 if child == 0:
+    faulthandler.dump_traceback_later({PATIENCE / 3}, exit=True)
     told = queue.SimpleQueue()
     client = leasehold.connect("memory:")
     client.acquire("childs").release()
-    told.get(timeout=60)
+    told.get()
     os._exit(0)
 _, status = os.waitpid(child, 0)
 assert status == 0
