@@ -258,9 +258,7 @@ def test_an_observer_that_raises_does_not_affect_others(
 
 def script(text: str) -> str:
     """The standard error output of a separate script."""
-    # What hangs, a forked child as well, says where.
-    dumped = f"import faulthandler; faulthandler.dump_traceback_later({PATIENCE / 2}, exit=True)\n{text}"
-    done = subprocess.run([sys.executable, "-c", dumped], capture_output=True, text=True, timeout=PATIENCE)
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
@@ -394,7 +392,7 @@ print(told.get(timeout=60), file=shown)
 def test_a_forked_child_logs_its_own_events(listens: str, uses: str) -> None:
     said = script(
         f"""
-import leasehold, leasehold.metrics, logging, os, queue, sys, warnings
+import faulthandler, leasehold, leasehold.metrics, logging, os, queue, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 told = queue.SimpleQueue()
 def shown(sample):
@@ -408,7 +406,8 @@ class Told(logging.StreamHandler):
 {uses}
 child = os.fork()
 if child == 0:
-    faulthandler.dump_traceback_later({PATIENCE / 3}, exit=True)
+    # One that hangs says where.
+    faulthandler.dump_traceback_later({PATIENCE / 2}, exit=True)
     told = queue.SimpleQueue()
     client = leasehold.connect("memory:")
     client.acquire("childs").release()
