@@ -505,8 +505,8 @@ fn only_create_makes_a_resource_and_it_can_refuse() {
     let wit = Wit::parse();
     for function in wit.functions.iter().filter(|function| matches!(function.kind, FunctionKind::Static(_))) {
         assert!(matches!(function.item_name(), "create" | "create-wired"), "{}", function.name);
-        // Without an argument there is nothing to refuse.
-        if function.params.is_empty() {
+        // Without an argument there is nothing to refuse, and a replacement takes every one.
+        if function.params.is_empty() || function.name == "[static]replacement.create" {
             continue;
         }
         let result = function.result.as_ref().and_then(|ty| wit.unnamed(ty));

@@ -12,7 +12,7 @@ use leasehold_core::op::{
     Acquire, Applied, Completion, Denial, DenialKind, Fault, FaultKind, Finish, Holder, Holding, LockOp, Op, Outcome,
     Raise, Refusal, Release, Renew, Revoke, Seen, Tell, TransportFault,
 };
-use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Stats, Transmit};
+use leasehold_core::{Error, Event, Failure, Input, LostReason, Monotonic, Now, Output, Revocation, Stats, Transmit};
 
 /// Public types that `mirrored!` leaves out: checked numbers and bytes, what has methods instead of fields, what only nodes
 /// do, and queues of waiters and sessions, which components keep none of.
@@ -182,6 +182,7 @@ mirrored! { mirrors:
         DuplicateLock, UnknownLock, TooManyLocks { limit }, AboveMaxTtl { record_ttl, max_ttl },
         AboveMaxKeep { keep, max_keep }, NotARun, Closed,
     }
+    struct Revocation { is_revoked, troubles }
     struct Stats { locks, held, in_flight, orphans, observations, undrained, ignored_responses, timed_out_requests }
 
     enum Rejected { Stale { token, high_water }, OutOfOrder { write, last }, Unclaimed }

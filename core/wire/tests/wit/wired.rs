@@ -167,6 +167,7 @@ fn free_functions_are_few() {
         "fail-attempt",
         "keep-attempts",
         "limit-attempts",
+        "newest-resource",
         "period-key",
         "plan-run",
         "read-about",
