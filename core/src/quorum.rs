@@ -17,8 +17,8 @@ pub const fn majority(nodes: usize) -> usize {
     nodes / 2 + 1
 }
 
-/// Tells if a lease is revoked, by what each node has answered to that: fewer than a majority renew it from then on. False if it has so few
-/// records that it is over; `None` where that is open.
+/// Returns true if a lease is revoked, by the answers of all nodes: fewer than a majority renew it from then on. False if so few have its
+/// record that it is over; `None` where that is open.
 pub fn revoked(answers: &[Outcome]) -> Option<bool> {
     let spare = answers.len() - majority(answers.len());
     let marked = answers.iter().filter(|answer| matches!(answer, Outcome::Applied(_))).count();

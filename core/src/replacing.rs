@@ -122,7 +122,7 @@ pub enum ReplaceAnswer {
 pub struct Runner {
     /// Its lease; `None` for a client of another library, whom nobody can ask to end.
     pub nonce: Option<Nonce>,
-    /// Its record is marked: another request has asked it to end, or died before its session was told.
+    /// Its record is marked: another request has asked it to end, or died before its session was notified.
     pub is_revoked: bool,
 }
 
@@ -158,7 +158,7 @@ enum Stage {
 }
 
 impl ReplaceStep {
-    /// Tells if a lease of the run is kept for this step.
+    /// Returns true if a lease of the run is kept for this step.
     pub const fn keeps_lease(&self) -> bool {
         matches!(self, Self::TakeNumber(_) | Self::ReadNewest(_) | Self::CountNewest(_) | Self::Begin)
     }
@@ -242,7 +242,7 @@ impl Replacing {
         let Stage::Comparing(runner) = self.stage else { return ReplaceStep::Begin };
         let Some(Runner { nonce, is_revoked }) = runner else { return self.again(ReplaceStep::Running, now) };
         let Some(nonce) = nonce else { return self.end(ReplaceStep::Running) };
-        // A mark may have been lost by the store, or be that of one who has died before the runner's session was told.
+        // A mark may have been lost by the store, or be that of a client that has died before the runner's session was notified.
         if self.ended == Some(nonce) && is_revoked {
             return self.again(ReplaceStep::Running, now);
         }
@@ -266,7 +266,7 @@ impl Replacing {
 
     fn ask(&mut self, now: Monotonic) -> ReplaceStep {
         self.stage = Stage::Asking;
-        // What a runner finishes after this request has begun is the work of an older one.
+        // A runner that was seen finishes the work of an older request.
         ReplaceStep::Ask { even_if_done: self.runs || self.even_if_done, wait: self.pause.min(self.left(now)) }
     }
 
@@ -396,7 +396,7 @@ mod tests {
         let steps = [
             (refused(RUNNER), READ),
             (newest(5), ReplaceStep::End(LEASE)),
-            // Whether it was told is open.
+            // It may have been notified.
             (PASSES, ask(true, 1)),
             (refused(MARKED), READ),
             (newest(5), ReplaceStep::End(LEASE)),

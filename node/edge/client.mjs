@@ -197,7 +197,7 @@ export class Client {
     return slot;
   }
 
-  /** What has come of a request for a run: its slot, or why it has none. */
+  /** The outcome of a request for a run: its slot, or the reason why it has none. */
   async #asked({ resource, owner, locked, signal }) {
     const slot = await this.#begun(resource, owner, locked, signal);
     return slot.phase === "failed" ? slot : { slot };
@@ -212,7 +212,7 @@ export class Client {
   }
 
   /**
-   * What the settings of a run mean now: its resource and options, of attempts their limit and the name of their record, and of a request
+   * The meaning of a run's settings now: its resource and options, of attempts their limit and the name of their record, and of a request
    * that replaces the runner the name of the record of the newest one.
    */
   #planned(name, owner, settings) {

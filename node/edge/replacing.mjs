@@ -84,7 +84,7 @@ export class Replacing {
     if (slot !== undefined) await new Run(this.#machine, slot).release().catch(() => {});
   }
 
-  /** What comes of the request with this step; `undefined` if it goes on. */
+  /** The outcome of the request with this step; `undefined` if it goes on. */
   #endedBy({ tag }) {
     const { resource } = this.#asked;
     switch (tag) {

@@ -44,7 +44,7 @@ function stage(source, nodes = 1) {
     outputs.push(...said);
     machine.acquire("another", "me", {});
   };
-  /** What the nodes answer to the latest read, and what has become of the latest revocation. */
+  /** The answers of the nodes to the latest read, and the outcome of the latest revocation. */
   const tell = (taken) => {
     reads[reads.length - 1] = taken;
     say();

@@ -261,7 +261,7 @@ test("work does not begin where the record of the newest request fails", async (
   assert.equal((await client.once("deploy", REPLACE, () => 1)).value, 1);
 });
 
-/** What comes of a request that the component has do these steps, with the answers to them, and what it has released. */
+/** The end of a request that takes these steps, with its answers and the slots that it has released. */
 async function walked(steps, { slots = [], machine = {} } = {}) {
   const scene = { answers: [], released: [], disposed: 0 };
   const replacement = {

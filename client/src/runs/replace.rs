@@ -57,7 +57,7 @@ struct Request {
     done: Option<Completion>,
     /// That of the run.
     lease: Option<Lease>,
-    /// The runner who was told, or was marked before this request could.
+    /// The runner that this request has revoked.
     told: Option<Nonce>,
     /// The refusal, and the error, that came last.
     refusal: Option<Error>,

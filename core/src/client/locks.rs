@@ -27,13 +27,13 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Tells if it asks once about the same run, so that both have one answer.
+    /// Returns true if it asks once about the same run, so that both have one answer.
     pub(super) fn asks_like(&self, options: &LockOptions) -> bool {
         let is_of_run = options.run().is_some() && self.options.run() == options.run();
         is_of_run && self.options.wait() == Wait::Once && options.wait() == Wait::Once
     }
 
-    /// Tells if the failure of an acquisition with these options is one of this acquisition as well.
+    /// Returns true if the failure of an acquisition with these options is one of this acquisition as well.
     pub(super) fn fails_by(&self, failure: &Failure, options: &LockOptions) -> bool {
         match failure {
             Failure::Done(_) | Failure::Busy { .. } => true,

@@ -59,8 +59,8 @@ impl Client {
         self.departures.pop_front()
     }
 
-    /// Tells if an acquisition that asks once about a run waits for the answer that another one is about to get. It is then asked again for all
-    /// who have come meanwhile, since the answer may be older than they are.
+    /// Returns true if an acquisition that asks once about a run waits for the answer that another one is about to get. The store is then asked
+    /// again for all that have come meanwhile, since that answer may be older than their questions.
     pub(super) fn joins_others(&self, resource: &Resource, options: &LockOptions) -> bool {
         let Some(queue) = self.queues.get(resource) else { return false };
         let last =
@@ -75,20 +75,14 @@ impl Client {
     pub(super) fn answer_for_others(&self, place: LockIndex, event: &Event) -> Option<(Failure, u64)> {
         let lock = self.locks.get(place).filter(|lock| lock.asks_like(&lock.options))?;
         let head = self.queues.get(&lock.resource)?.head;
-        match event {
-            _ if head != place => None,
-            Event::Acquired { .. } => Some((Failure::Busy { holding: self.describe(place).map(Into::into) }, u64::MAX)),
-            Event::Failed { failure: Failure::Cancelled, .. } => None,
-            Event::Failed { failure, .. } => Some((failure.clone(), lock.turn)),
-            Event::Contended { .. }
-            | Event::Renewed { .. }
-            | Event::RenewDelayed { .. }
-            | Event::Shortened { .. }
-            | Event::Expiring { .. }
-            | Event::Lost { .. }
-            | Event::Released { .. }
-            | Event::Finished { .. } => None,
+        if head != place {
+            return None;
         }
+        if let Event::Acquired { .. } = event {
+            return Some((Failure::Busy { holding: self.describe(place).map(Into::into) }, u64::MAX));
+        }
+        let Event::Failed { failure, .. } = event else { return None };
+        (*failure != Failure::Cancelled).then(|| (failure.clone(), lock.turn))
     }
 
     /// Ends those who have joined an acquisition before that generation.

@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Asks the holder of a lease to let go, by the nonce that its record shows: the lease is marked on every node, and its next renewal is
-    /// refused. Where it belongs to a session, that is told. [`take_revoke`](Client::take_revoke) has the answer.
+    /// refused. If it belongs to a session, that is notified. [`take_revoke`](Client::take_revoke) has the answer.
     pub fn revoke(&mut self, resource: &Resource, holder: Nonce, now: Now) -> ReadId {
         self.advance(now, None);
         let id = self.new_read(Some(Revoking { resource: resource.clone(), nonce: holder, stage: Stage::Marking }));

@@ -328,7 +328,7 @@ impl Machine {
         matches!(self, Self::Idle(_))
     }
 
-    /// Tells if it is still to get the lock, or an answer.
+    /// Returns true while it has neither the lock nor an answer.
     pub(crate) const fn is_pending(&self) -> bool {
         matches!(self, Self::Idle(_) | Self::Acquiring(_) | Self::Waiting(_))
     }

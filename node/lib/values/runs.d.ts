@@ -211,7 +211,7 @@ export type ReplaceAnswer =
   /** Somebody has the run. */
   | {
       type: "refused";
-      /** Who has the run, as `Failure busy` and `Failure timed-out` show it. */
+      /** The holder of the run, as `Failure busy` and `Failure timed-out` show it. */
       holding?: Holding | undefined;
     }
   /** The completion that has refused the acquisition. */

@@ -158,7 +158,7 @@ pub struct ReplaceCount {
 
 /// Payload of `replace-answer.refused`.
 pub struct ReplaceRunner {
-    /// Who has the run, as `failure.busy` and `failure.timed-out` show it.
+    /// The holder of the run, as `failure.busy` and `failure.timed-out` show it.
     pub holding: Option<Holding>,
 }
 

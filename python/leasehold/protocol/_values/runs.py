@@ -316,7 +316,7 @@ class ReplaceAnswer:
 
         _of: ClassVar[str] = "replace-answer.refused"
         holding: Holding | None = None
-        """Who has the run, as ``Failure.Busy`` and ``Failure.TimedOut`` show it."""
+        """The holder of the run, as ``Failure.Busy`` and ``Failure.TimedOut`` show it."""
 
     @dataclass(frozen=True, slots=True)
     class Newest:
