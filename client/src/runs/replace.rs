@@ -40,6 +40,7 @@ pub(super) async fn acquire(lock: LockRequest, run: RunOptions) -> Result<Option
         holder: None,
         done: None,
         lease: None,
+        unreported: None,
         told: None,
         refusal: None,
         trouble: None,
@@ -57,7 +58,9 @@ struct Request {
     done: Option<Completion>,
     /// That of the run.
     lease: Option<Lease>,
-    /// The runner that this request has revoked.
+    /// The runner that this request was the first to revoke, until that is reported.
+    unreported: Option<Nonce>,
+    /// The runner that was revoked.
     told: Option<Nonce>,
     /// The refusal, and the error, that came last.
     refusal: Option<Error>,
@@ -216,7 +219,10 @@ impl Request {
         let Some(holder) = self.holder.as_ref().filter(|holder| holder.nonce == Some(nonce)) else {
             return Ok(ReplaceAnswer::Failed { may_pass: true });
         };
-        let is_news = self.told != Some(nonce) && !holder.revoked;
+        if self.told != Some(nonce) && !holder.revoked {
+            self.unreported = Some(nonce);
+        }
+        let is_news = self.unreported == Some(nonce);
         let this = HolderMatch::default().lease(holder);
         match self.client().revoke(self.resource.as_str(), this).await? {
             RevokeOutcome::Revoked(told) if is_news => self.report(told),
@@ -224,7 +230,7 @@ impl Request {
             // Other nodes have answered, or another one runs by now.
             RevokeOutcome::NotMatched(_) => return Ok(ReplaceAnswer::Failed { may_pass: true }),
         }
-        self.told = Some(nonce);
+        (self.told, self.unreported) = (Some(nonce), None);
         Ok(ReplaceAnswer::Ended)
     }
 
