@@ -70,11 +70,16 @@ impl BlockReason {
         }
     }
 
-    /// True for a node that denies the request, or cannot be asked.
+    /// True for a node that denies the request, cannot be asked, or could not grant it even if nobody held the lock.
     fn is_out_of_order(&self) -> bool {
         match self {
-            Self::Denied(_) | Self::Throttled(_) | Self::Credentials(_) | Self::Unavailable(_) => true,
-            Self::Busy(_) | Self::CompletionsInDoubt | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
+            Self::Denied(_)
+            | Self::Throttled(_)
+            | Self::Credentials(_)
+            | Self::Unavailable(_)
+            | Self::CompletionsInDoubt => true,
+            // It abstains because it may have forgotten the very record that another node shows.
+            Self::Busy(_) | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
         }
     }
 
@@ -484,6 +489,13 @@ mod tests {
         let down = || Some(BlockReason::Unavailable(Fault::of(FaultKind::Unreachable)));
         assert_eq!(reason_of(&[down(), Some(busy()), None]), Some(busy()));
         assert_eq!(reason_of(&[down(), Some(busy()), down()]), down(), "a minority's word of a holder");
+        let doubtful = || Some(BlockReason::CompletionsInDoubt);
+        assert_eq!(
+            reason_of(&[doubtful(), Some(busy()), doubtful()]),
+            doubtful(),
+            "the run cannot be granted either way"
+        );
+        assert_eq!(reason_of(&[doubtful(), Some(busy()), Some(busy())]), Some(busy()));
         let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
         assert_eq!(reason_of(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
         assert!(matches!(reason_of(&[denied(), Some(busy()), down()]), Some(BlockReason::Denied(_))));
