@@ -428,8 +428,11 @@ impl Acquiring {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Granted(token) => self.hold(token, ctx),
-            // Only all nodes together can tell whether the quorum is new.
-            Verdict::Lost if self.may_be_new(ctx) && self.nodes.iter().any(NodeAttempt::is_awaited) => {
+            // Only all nodes together can tell whether the quorum is new, or whether it could grant a run at all.
+            Verdict::Lost
+                if (self.may_be_new(ctx) || self.lacks_completions())
+                    && self.nodes.iter().any(NodeAttempt::is_awaited) =>
+            {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Lost => self.fail(ctx),
@@ -440,6 +443,11 @@ impl Acquiring {
     fn may_be_new(&self, ctx: &Ctx<'_>) -> bool {
         self.nodes.iter().any(|node| matches!(node.block_reason, Some(BlockReason::Abstains(_))))
             && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
+    }
+
+    /// Some node may have lost completions: with another one such, no record in the way is the reason.
+    fn lacks_completions(&self) -> bool {
+        self.nodes.iter().any(|node| node.block_reason == Some(BlockReason::CompletionsInDoubt))
     }
 
     fn hold(self: Box<Self>, token: Token, ctx: &mut Ctx<'_>) -> Step {

@@ -84,7 +84,7 @@ pub(crate) fn refuse_connection(world: &mut World, host: usize, node: u16) {
 }
 
 /// A record that another client has left on one node.
-fn occupy(world: &mut World, node: u16, name: &str, floor: Token) {
+pub(crate) fn occupy(world: &mut World, node: u16, name: &str, floor: Token) {
     let (now, fresh, time) = (world.now(0), world.fresh(), world.time);
     let mut somebody = Client::new(config(), [9; 32], now);
     somebody.acquire(lock(1), resource(name), options(), &fresh, now).unwrap();

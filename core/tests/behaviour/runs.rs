@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::common::*;
-use crate::quorum_memory::{born, refuse_connection, rejoin};
+use crate::quorum_memory::{born, occupy, refuse_connection, rejoin};
 use leasehold_core::config::RunOptions;
 use leasehold_core::op::{Applied, Denial, DenialKind, Op, Outcome, Refusal};
 use leasehold_core::{
@@ -395,6 +395,21 @@ fn nodes_that_may_have_lost_marks_do_not_count_for_a_run() {
     world.deliver_all();
     world.take_events(1);
     assert_eq!(failure(&without_the_third(&mut world, 4, run())), Failure::CompletionsInDoubt);
+}
+
+#[test]
+fn a_record_on_the_only_node_that_counts_is_no_runner() {
+    for order in [[0, 1, 2], [0, 2, 1], [2, 0, 1]] {
+        let mut world = born(1);
+        rejoin(&mut world, 0);
+        rejoin(&mut world, 1);
+        occupy(&mut world, 2, "r", Token::ZERO);
+        world.acquire(0, 1, "r", run());
+        for node in order {
+            world.deliver_to(0, node);
+        }
+        assert_eq!(failure(&world.take_events(0)), Failure::CompletionsInDoubt, "{order:?}");
+    }
 }
 
 #[test]

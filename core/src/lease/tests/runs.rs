@@ -182,7 +182,8 @@ pub(super) const RUNS: &[Script] = &[
         steps: &[
             START,
             (Say(0, GrantedInDoubt(7)), &[AcquiringCounted]),
-            (Say(1, GrantedInDoubt(7)), &[AcquiringBlocked]),
+            (Say(1, GrantedInDoubt(7)), &[AcquiringCounted]),
+            (Say(2, Theirs), &[AcquiringBlocked]),
         ],
         ..RUN
     },
