@@ -46,6 +46,7 @@ pub(super) const ALL: &[fn() -> Vector] = &[
     memory::quorum_bounds,
     runs::run_finished,
     runs::run_done,
+    runs::run_joined,
     runs::run_finish_unanswered,
     runs::run_lost,
     runs::run_result,

@@ -60,6 +60,21 @@ pub(super) fn run_done() -> Vector {
     s.about(&["AcquiringDone", "WaitingDone"])
 }
 
+pub(super) fn run_joined() -> Vector {
+    let mut s = Scenario::new(
+        "run_joined",
+        "Those who ask once about one run, in one client, share an answer, as long as it is no older than their questions: that of \
+         the attempt that they found under way, or that of the next one. If it is a grant, the others are told of that run.",
+    );
+    s.acquire(1, "job@monday", once).acquire(2, "job@monday", once).acquire(3, "job@monday", once);
+    s.clock(10).say(0, Granted(7)).acquire(4, "job@monday", once);
+    s.finish(1).acquire(5, "job@monday", once).acquire(6, "job@monday", once);
+    s.clock(20).say(0, Finished).acquire(7, "job@monday", once).say(0, Done).say(0, Done);
+    s.acquire(8, "job@tuesday", once).acquire(9, "job@tuesday", once).release(8).say(0, Held(foreign_holding()));
+    s.acquire(10, "lock", |o| o.wait(Wait::Once)).acquire(11, "lock", |o| o.wait(Wait::Once)).say(0, Granted(8));
+    s.about(&["AcquiringGranted", "AcquiringDone", "AcquiringFailed"])
+}
+
 pub(super) fn run_finish_unanswered() -> Vector {
     let mut s = Scenario::new(
         "run_finish_unanswered",

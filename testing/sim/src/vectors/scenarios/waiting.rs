@@ -171,9 +171,9 @@ pub(super) fn local_line() -> Vector {
     let mut s = Scenario::new(
         "local_line",
         "Acquisitions of one resource in one client stand in a queue, and only the first asks the store. The next one's \
-         turn comes when the first gives up, is lost, or has had an answer to its release. Who asks once does not \
+         turn comes when the first gives up, is lost, or has had an answer to its release. Who asks once for a lock does not \
          stand behind an attempt or a lease, and is told of it as of anybody's; but it does stand behind the end of \
-         one.",
+         one. Runs differ: see `run_joined`.",
     );
     s.acquire(1, "r", |o| o.owner("first")).acquire(2, "r", |o| o).acquire(3, "r", |o| o).acquire(4, "r", |o| o);
     s.acquire(5, "r", once);
