@@ -17,7 +17,7 @@ function idempotency(client, given) {
       }
       if (!answer.isReplayed) {
         for (const [name, value] of answer.headers) reply.header(name, value);
-        return reply.code(answer.status).send(answer.body);
+        return reply.code(answer.status).send(Buffer.from(answer.body));
       }
       // As it was sent: hooks that change a payload have changed it already.
       for (const [name, value] of Object.entries(reply.getHeaders())) reply.raw.setHeader(name, value);

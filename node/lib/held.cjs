@@ -2,7 +2,7 @@
 
 // Responses of `node:http` and `node:http2` that are held back until it is written down that their work is done.
 
-const { ends, uncertain } = require("./idempotency.cjs");
+const { ends, uncertain } = require("./keyed.cjs");
 
 /**
  * Holds the response of the work of a run back.
@@ -77,11 +77,11 @@ function hold(res, { run, print, ttl }, before = headersOf(res)) {
   });
 }
 
-/** Sends a whole answer. */
+/** Sends a whole answer, as a buffer: what others put around `end` may know no other bytes. */
 function send(res, { status, headers, body }) {
   res.statusCode = status;
   setHeaders(res, headers);
-  res.end(body);
+  res.end(Buffer.from(body));
 }
 
 /** The headers by their names as they were written. */

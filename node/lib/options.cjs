@@ -60,7 +60,7 @@ const ELECT = /** @type {const} */ ({ ttl: LENGTH, owner: "text", onStart: "func
 const SHARDS = /** @type {const} */ ({ count: "number", ttl: LENGTH, owner: "text", lookEvery: LENGTH, onGain: "function", onLoss: "function" });
 
 /** Numbers without a unit. */
-const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries", "maxAttempts"]);
+const COUNTED = new Set(["driftPpm", "token", "readers", "count", "tries", "maxAttempts", "maxBody"]);
 
 /** A copy of the given options, which must all be known. @returns {Record<string, any>} */
 function options(given, known) {

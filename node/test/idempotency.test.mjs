@@ -19,7 +19,7 @@ import { undo } from "./helpers/undo.mjs";
 const { requests, responses } = JSON.parse(readFileSync(join(process.env.LEASEHOLD_SOURCE, "bindings/idempotency.json"), "utf8"));
 // No public entry reads what is kept.
 const require = createRequire(import.meta.url);
-const { read } = require(fileURLToPath(new URL("../node_modules/leasehold/lib/idempotency.cjs", import.meta.url)));
+const { read } = require(fileURLToPath(new URL("../node_modules/leasehold/lib/keyed.cjs", import.meta.url)));
 
 /** Servers that keep the bytes of a body, and answer 201; each gives its port. */
 const SERVERS = {
@@ -67,6 +67,6 @@ for (const [framework, serve] of Object.entries(SERVERS)) {
 
 for (const { why, kept, fingerprint: print, status, headers, body } of responses) {
   test(`responses are read as Python reads them: ${why}`, () => {
-    assert.deepEqual(read(Buffer.from(kept)), { print, status, headers, body: Buffer.from(body) });
+    assert.deepEqual(read(new TextEncoder().encode(kept)), { print, status, headers, body: new TextEncoder().encode(body) });
   });
 }

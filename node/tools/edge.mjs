@@ -6,14 +6,14 @@ import { gzipSync } from "node:zlib";
 
 const [transpiled, folder] = process.argv.slice(2);
 /** Modules shared by both halves of the package, written for `require`. */
-const SHARED = ["errors", "lengths", "occurrence", "options", "reasons", "results", "shown", "under"];
+const SHARED = ["errors", "keyed", "lengths", "occurrence", "options", "reasons", "results", "shown", "under"];
 
 const shared = join(folder, "edge", "shared");
 await mkdir(shared, { recursive: true });
 for (const name of SHARED) {
   const written = await readFile(join(folder, "lib", `${name}.cjs`), "utf8");
   const text = written.replace(/^const (\{.*\}) = require\("\.\/(\w+)\.cjs"\);$/gm, (line, names, of) =>
-    SHARED.includes(of) ? `import ${of} from "./${of}.mjs";\nconst ${names} = ${of};` : line,
+    SHARED.includes(of) ? `import ${of}Module from "./${of}.mjs";\nconst ${names} = ${of}Module;` : line,
   );
   if (text.includes("require(")) throw new Error(`lib/${name}.cjs asks for a module that is not shared, which only Node can answer`);
   const module = text.replace('"use strict";\n', "").replace(/^module\.exports = /m, "export default ");
