@@ -39,7 +39,7 @@ export async function perform(fetch, { url, method, headers, body }, patienceMs)
     const answer = {
       status: response.status,
       headers: Array.from(response.headers, ([name, value]) => ({ name, value })),
-      body: await orCut(cut.signal, () => bounded(response.body)),
+      body: await orCut(cut.signal, () => bounded(response.body, MOST_BYTES)),
     };
     return { tag: "http-response", val: answer };
   } catch (error) {
@@ -73,17 +73,20 @@ async function orCut(signal, begin) {
   }
 }
 
-async function bounded(stream) {
+/** The bytes of a stream, or the first `most` of them. */
+export async function bounded(stream, most) {
   const bytes = [];
   let length = 0;
   const reader = stream?.getReader();
-  while (reader !== undefined && length < MOST_BYTES) {
+  while (reader !== undefined && length < most) {
     const { done, value } = await reader.read();
     if (done) break;
     bytes.push(value);
     length += value.byteLength;
   }
-  const whole = new Uint8Array(Math.min(length, MOST_BYTES));
+  // The caller may cancel the rest.
+  reader?.releaseLock();
+  const whole = new Uint8Array(Math.min(length, most));
   let at = 0;
   for (const part of bytes) {
     const fits = part.subarray(0, whole.length - at);

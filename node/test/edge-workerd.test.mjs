@@ -1,5 +1,6 @@
 // `leasehold/edge` in workerd, which has no API of Node and cannot compile WebAssembly at run time.
 
+import assert from "node:assert/strict";
 import { cp, readdir, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { join } from "node:path";
@@ -63,4 +64,16 @@ test("a worker in workerd holds a lock, and loses one", { skip: !isLinux && "wor
   );
   const seen = await (await fetch(`http://127.0.0.1:${server.port}/`)).json();
   await checkWork(seen, [redis.url, azure.url], "workerd");
+
+  const charge = async (body) => {
+    const headers = { "Idempotency-Key": "k1" };
+    const response = await fetch(`http://127.0.0.1:${server.port}/charge`, { method: "POST", headers, body });
+    return { status: response.status, headers: response.headers, text: await response.text() };
+  };
+  const [first, second] = [await charge("9 euros"), await charge("9 euros")];
+  assert.deepEqual([first.status, first.text, second.status, second.text], [201, "charged 9 euros", 201, "charged 9 euros"]);
+  const names = ["x-token", "set-cookie", "idempotency-replayed"];
+  const token = first.headers.get("x-token");
+  assert.deepEqual([first, second].map(({ headers }) => names.map((name) => headers.get(name))), [[token, "a=b", null], [token, null, "true"]]);
+  assert.deepEqual([(await charge("10 euros")).status, (await charge("x".repeat(101))).status], [422, 413]);
 });

@@ -1,6 +1,7 @@
 // What a program for a runtime without Node writes in strict TypeScript, and what it must not. Only compiled, never run.
 
 import { connect, ConfigError, GivenUpError, Lease, LeaseholdError, Run, type Attempts, type Client, type LockInfo, type OnceOutcome } from "leasehold/edge";
+import { idempotency, leaseOf, type IdempotencyOptions } from "leasehold/edge/idempotency";
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
 function same<A, B>(..._: Same<A, B> extends true ? [] : ["the types differ"]): void {}
@@ -62,4 +63,42 @@ export async function all(): Promise<string | undefined> {
     if (error instanceof LeaseholdError) return error.code;
   }
   return undefined;
+}
+
+interface Env {
+  STORE: string;
+  USER: string;
+}
+
+export async function handlers(client: Client): Promise<void> {
+  const once = idempotency((_: Request, env: Env) => connect(env.STORE), {
+    principal: async (request, env) => (same<typeof env, Env>(), same<typeof request, Request>(), env.USER),
+    keep: 60_000,
+    ttl: 5_000,
+    wait: 8_000,
+    methods: ["PUT"],
+    required: true,
+    maxBody: 1_000,
+  });
+  const worker = once(async (request, env, context: { waitUntil(done: Promise<unknown>): void }) => {
+    same<typeof env, Env>();
+    context.waitUntil(fetch(request.url, { signal: leaseOf(request)?.signal ?? null }));
+    return Response.json(leaseOf(request)?.token);
+  });
+  same<typeof worker, (request: Request, env: Env, context: { waitUntil(done: Promise<unknown>): void }) => Promise<Response>>();
+  const plain = once((request) => new Response(request.body));
+  await plain(new Request("https://host"), { STORE: "", USER: "" });
+  const options: IdempotencyOptions = { principal: () => "me" };
+  const route: (request: Request, context: { params: string }) => Promise<Response> = idempotency(client, options)((_, context: { params: string }) => new Response(context.params));
+  await route(new Request("https://host"), { params: "" });
+  // @ts-expect-error: it says who asks
+  idempotency(client, {});
+  // @ts-expect-error: in a string
+  idempotency(client, { principal: () => 7 });
+  // @ts-expect-error: there is no such option
+  idempotency(client, { principal: () => "me", maxAttempts: 3 });
+  // @ts-expect-error: a handler gives a response
+  once(() => "done");
+  // @ts-expect-error: another environment
+  once((_, env: { OTHER: string }) => new Response(env.OTHER));
 }
