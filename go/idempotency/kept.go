@@ -50,8 +50,9 @@ func isKept(status int) bool {
 	}
 }
 
-// occurrenceOf returns the name and the key of the run that a request stands for.
+// occurrenceOf returns the name and the key of the run that a request stands for. What is no UTF-8 in its path is U+FFFD, as elsewhere.
 func occurrenceOf(method, path, principal, key string) (name, occurrence string) {
+	path = string([]rune(path))
 	var start strings.Builder
 	letters := 0
 	for _, letter := range path {

@@ -136,15 +136,9 @@ function occurrenceOf(method, url, principal, key) {
 
 const queryOf = (url) => url.split("?").slice(1).join("?");
 
-/** The path as ASGI has it. */
-function pathOf(url) {
-  const [path] = url.split("?");
-  try {
-    return decodeURIComponent(path);
-  } catch {
-    return path;
-  }
-}
+/** The path as ASGI has it: decoded, and with U+FFFD for what is no UTF-8. */
+const pathOf = (url) =>
+  url.split("?")[0].replace(/(?:%[0-9a-f]{2})+/gi, (bytes) => decoder.decode(Uint8Array.from(bytes.match(/[0-9a-f]{2}/gi), (hex) => parseInt(hex, 16))));
 
 /** These parts with their lengths, so that they cannot run into each other. @param {(string | Uint8Array)[]} parts */
 function frame(...parts) {

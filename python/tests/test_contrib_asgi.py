@@ -355,8 +355,8 @@ VECTORS = json.loads((Path(__file__).parents[2] / "bindings" / "idempotency.json
 
 
 @pytest.mark.parametrize("asked", VECTORS["requests"], ids=lambda asked: str(asked["why"]))
-def test_requests_are_the_runs_that_node_makes_of_them(store: str, asked: dict[str, str]) -> None:
-    """``bindings/idempotency.json`` has the same for Node."""
+def test_requests_are_the_runs_that_others_make_of_them(store: str, asked: dict[str, str]) -> None:
+    """``bindings/idempotency.json`` has the same for Node and Go."""
 
     async def main() -> None:
         async with await aio.connect(store) as client:
@@ -381,11 +381,16 @@ def test_requests_are_the_runs_that_node_makes_of_them(store: str, asked: dict[s
 
 
 @pytest.mark.parametrize("kept", VECTORS["responses"], ids=lambda kept: str(kept["why"]))
-def test_responses_are_read_as_node_reads_them(kept: dict[str, Any]) -> None:
+def test_responses_are_read_as_others_read_them(kept: dict[str, Any]) -> None:
     seen = _read(kept["kept"].encode())
     headers = [[name.decode("latin-1"), value.decode("latin-1")] for name, value in seen["headers"]]
     read = (seen["fingerprint"], seen["status"], headers, seen["body"].decode())
     assert read == (kept["fingerprint"], kept["status"], kept["headers"], kept["body"])
+
+
+@pytest.mark.parametrize("text", VECTORS["none"])
+def test_what_others_take_for_no_response_is_none(text: str) -> None:
+    assert _read(text.encode()) is None
 
 
 async def _created(scope: Any, receive: Any, send: Any) -> None:

@@ -49,6 +49,8 @@ _NEVER_KEPT = frozenset(
         *(b"te", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"),
     ]
 )
+_NAME = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_VALUE = re.compile(rb"[\t\x20-\x7e\x80-\xff]*")
 _ASKED_AGAIN = frozenset([408, 425, 429])
 """Statuses that ask for the same request again, as all from 500 on do."""
 
@@ -279,7 +281,7 @@ def _written(fingerprint: str, answer: list[Message]) -> bytes:
     headers = [
         (name.decode("latin-1").lower(), value.decode("latin-1"))
         for name, value in start.get("headers", [])
-        if name.lower() not in _NEVER_KEPT
+        if name.lower() not in _NEVER_KEPT and _fits(name, value)
     ]
     whole = _line({"fingerprint": fingerprint, "status": start["status"], "headers": headers}) + body
     return whole if len(whole) <= _KEPT else _line({"fingerprint": fingerprint, "status": None})
@@ -293,23 +295,32 @@ def _read(result: object) -> Any:
     """The response that :func:`_written` has written; None for anything else, since others may write to the store."""
     if not isinstance(result, bytes):
         return None
-    line, _, body = result.partition(b"\n")
+    line, end, body = result.partition(b"\n")
     try:
-        kept = json.loads(line)
-        status, fingerprint = kept["status"], kept["fingerprint"]
+        kept = json.loads(line.decode(), parse_constant=_refuse)
+        status, fingerprint, given = kept["status"], kept["fingerprint"], kept.get("headers", [])
         if not isinstance(fingerprint, str) or not (status is None or (type(status) is int and 200 <= status < 500)):
             return None
-        headers = [(_plain(name), _plain(value)) for name, value in kept.get("headers", [])]
+        if not end or not isinstance(given, list) or not all(isinstance(pair, list) for pair in given):
+            return None
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+    if not all(_fits(name, value) for name, value in headers):
+        return None
+    # Another one could set cookies by it, or end the body early.
+    headers = [(name, value) for name, value in headers if name.lower() not in _NEVER_KEPT]
     return {"fingerprint": fingerprint, "status": status, "headers": headers, "body": body}
 
 
-def _plain(text: str) -> bytes:
-    """A header's name or value. Raises ValueError where it would begin another one."""
-    if any(letter in text for letter in "\r\n\0"):
-        raise ValueError("a header with a line break")
-    return text.encode("latin-1")
+def _refuse(constant: str) -> Any:
+    """NaN and the infinities, which Python reads and others do not."""
+    raise ValueError(constant)
+
+
+def _fits(name: bytes, value: bytes) -> bool:
+    """Returns True if a header can be sent. With a line break it would begin another one."""
+    return _NAME.fullmatch(name) is not None and _VALUE.fullmatch(value) is not None
 
 
 async def _problem(send: Send, status: int, detail: str, *, retry: bool = False) -> None:
