@@ -351,9 +351,9 @@ impl Acquiring {
     }
 
     fn unknown(mut self: Box<Self>, at: usize, fault: Fault, ctx: &mut Ctx<'_>) -> Step {
-        let is_done = !self.completions.is_empty();
+        let is_decided = !self.completions.is_empty() || self.tally.verdict() == Verdict::Lost && !self.may_be_new(ctx);
         let node = &mut self.nodes[at];
-        if !is_done && node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
+        if !is_decided && node.tries < MAX_SENDS && !self.acquisition.is_past_wait(ctx.now.monotonic) {
             // After a timeout enough time has passed; a broken connection breaks again if asked at once.
             let pause = match fault.kind {
                 FaultKind::Timeout => Duration::ZERO,
@@ -428,13 +428,11 @@ impl Acquiring {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
             Verdict::Granted(token) => self.hold(token, ctx),
-            // Only all nodes together can tell whether the quorum is new, or whether it could grant a run at all.
-            Verdict::Lost
-                if (self.may_be_new(ctx) || self.lacks_completions())
-                    && self.nodes.iter().any(NodeAttempt::is_awaited) =>
-            {
+            // Only all nodes together can tell whether the quorum is new.
+            Verdict::Lost if self.may_be_new(ctx) && self.nodes.iter().any(NodeAttempt::is_awaited) => {
                 (Machine::Acquiring(self), Some(Row::AcquiringCounted))
             }
+            Verdict::Lost if self.may_lack_completions() => (Machine::Acquiring(self), Some(Row::AcquiringCounted)),
             Verdict::Lost => self.fail(ctx),
         }
     }
@@ -445,9 +443,13 @@ impl Acquiring {
             && !ctx.nodes.iter().any(|node| node.memory.is_known_to_vote())
     }
 
-    /// Some node may have lost completions: with another one such, no record in the way is the reason.
-    fn lacks_completions(&self) -> bool {
-        self.nodes.iter().any(|node| node.block_reason == Some(BlockReason::CompletionsInDoubt))
+    /// The nodes that may have lost completions could be so many, with those whose answers are under way, that no record is the reason.
+    fn may_lack_completions(&self) -> bool {
+        let doubtful =
+            self.nodes.iter().filter(|node| node.block_reason == Some(BlockReason::CompletionsInDoubt)).count();
+        let under_way = self.nodes.iter().filter(|node| node.in_flight.is_some()).count();
+        let spare = self.nodes.len() - majority(self.nodes.len());
+        (1..=spare).contains(&doubtful) && doubtful + under_way > spare
     }
 
     fn hold(self: Box<Self>, token: Token, ctx: &mut Ctx<'_>) -> Step {

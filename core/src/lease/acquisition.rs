@@ -70,24 +70,20 @@ impl BlockReason {
         }
     }
 
-    /// True for a node that denies the request, cannot be asked, or could not grant it even if nobody held the lock.
+    /// True for a node that denies the request, or cannot be asked.
     fn is_out_of_order(&self) -> bool {
         match self {
-            Self::Denied(_)
-            | Self::Throttled(_)
-            | Self::Credentials(_)
-            | Self::Unavailable(_)
-            | Self::CompletionsInDoubt => true,
-            // It abstains because it may have forgotten the very record that another node shows.
-            Self::Busy(_) | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
+            Self::Denied(_) | Self::Throttled(_) | Self::Credentials(_) | Self::Unavailable(_) => true,
+            Self::Busy(_) | Self::CompletionsInDoubt | Self::Abstains(_) | Self::InDoubt | Self::Vacant => false,
         }
     }
 
     /// The reason that the answers of all nodes give together; `None` where no node has answered.
     ///
     /// A holder is the reason as long as the nodes that can be asked could grant the request without the others. What a
-    /// minority shows is no news of the lock: its holder may have lost it, and nobody else can have it. Otherwise the
-    /// reason is the one that a person has to look at first.
+    /// minority shows is no news of the lock: its holder may have lost it, and nobody else can have it. Nor is it the reason where so
+    /// many nodes may have lost completions that they could not grant a run either way. Otherwise the reason is the one that a
+    /// person has to look at first.
     pub(crate) fn of_all<'a>(replies: impl Iterator<Item = &'a NodeReply> + Clone) -> Option<Self> {
         let nodes = replies.clone().count();
         let reasons = || replies.clone().filter_map(|reply| reply.block_reason.as_ref());
@@ -96,8 +92,10 @@ impl BlockReason {
         if nodes - out < majority(nodes) {
             return reasons().filter(|reason| reason.is_out_of_order()).max_by_key(|reason| reason.weight()).cloned();
         }
-        if !is_busy {
-            return reasons().max_by_key(|reason| reason.weight()).cloned();
+        let doubtful = reasons().filter(|reason| **reason == Self::CompletionsInDoubt).count();
+        if !is_busy || nodes - doubtful < majority(nodes) {
+            let others = reasons().filter(|reason| !matches!(reason, Self::Busy(_)));
+            return others.max_by_key(|reason| reason.weight()).cloned();
         }
         let shown = View::new(replies.clone().map(NodeReply::seen).collect()).holder()?;
         Some(Self::Busy(Box::new(shown.holding)))
@@ -496,6 +494,11 @@ mod tests {
             "the run cannot be granted either way"
         );
         assert_eq!(reason_of(&[doubtful(), Some(busy()), Some(busy())]), Some(busy()));
+        assert_eq!(
+            reason_of(&[doubtful(), Some(busy()), down()]),
+            Some(busy()),
+            "a node that is down may grant it yet"
+        );
         let denied = || Some(BlockReason::Denied(Denial::new(DenialKind::Permission, "not allowed")));
         assert_eq!(reason_of(&[denied(), Some(busy()), Some(busy())]), Some(busy()));
         assert!(matches!(reason_of(&[denied(), Some(busy()), down()]), Some(BlockReason::Denied(_))));

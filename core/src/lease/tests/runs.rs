@@ -182,8 +182,18 @@ pub(super) const RUNS: &[Script] = &[
         steps: &[
             START,
             (Say(0, GrantedInDoubt(7)), &[AcquiringCounted]),
-            (Say(1, GrantedInDoubt(7)), &[AcquiringCounted]),
-            (Say(2, Theirs), &[AcquiringBlocked]),
+            (Say(1, GrantedInDoubt(7)), &[AcquiringBlocked]),
+        ],
+        ..RUN
+    },
+    Script {
+        name: "whether a record is in the way, or completions are in doubt, is up to the last node",
+        nodes: 3,
+        steps: &[
+            START,
+            (Say(2, Theirs), &[AcquiringCounted]),
+            (Say(0, GrantedInDoubt(7)), &[AcquiringCounted]),
+            (Say(1, Timeout), &[AcquiringBlocked]),
         ],
         ..RUN
     },
