@@ -3,6 +3,7 @@ package idempotency
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -20,15 +21,18 @@ type held struct {
 	header, sent http.Header
 	// status is 0 before the response has begun.
 	status int
+	// ctx is the one of the request, and isCut is true once a Write has failed since it was over.
+	ctx   context.Context
+	isCut bool
 	// length is the Content-Length that the handler has declared; below 0 without one.
 	length int64
 	body   bytes.Buffer
 }
 
-func hold(w http.ResponseWriter, method string) *held {
+func hold(ctx context.Context, w http.ResponseWriter, method string) *held {
 	header := http.Header{}
 	maps.Copy(header, w.Header().Clone())
-	return &held{w: w, method: method, header: header, length: -1}
+	return &held{w: w, method: method, header: header, length: -1, ctx: ctx}
 }
 
 // Header returns the handler's headers, which begin as those that were set outside.
@@ -37,10 +41,10 @@ func (h *held) Header() http.Header { return h.header }
 // WriteHeader begins the response. Informational ones are sent at once.
 func (h *held) WriteHeader(status int) {
 	switch {
+	case h.status != 0:
 	case status < 100 || status > 999:
 		// The server would panic later, when it is written down that the work is done.
 		panic(fmt.Sprintf("invalid WriteHeader code %v", status))
-	case h.status != 0:
 	case status < 200 && status != http.StatusSwitchingProtocols:
 		before := maps.Clone(h.w.Header())
 		replace(h.w.Header(), h.header)
@@ -68,6 +72,10 @@ func (h *held) Write(part []byte) (int, error) {
 		return 0, http.ErrBodyNotAllowed
 	case h.length >= 0 && int64(h.body.Len()+len(part)) > h.length:
 		return 0, http.ErrContentLength
+	case h.body.Len() > most && h.ctx.Err() != nil:
+		// Handlers that write without end stop by such an error.
+		h.isCut = true
+		return 0, context.Cause(h.ctx)
 	default:
 		return h.body.Write(part)
 	}
@@ -102,7 +110,7 @@ func (h *held) hasBody() bool {
 // end completes a response whose handler has returned. It reports false for one that the handler has left unfinished: of a request that
 // is over, also one that was not begun.
 func (h *held) end(isOver bool) bool {
-	if h.status == 0 && isOver {
+	if h.status == 0 && isOver || h.isCut {
 		return false
 	}
 	h.begin()

@@ -270,6 +270,23 @@ func TestInformationIsSentAtOnce(t *testing.T) {
 	}
 }
 
+func TestAStatusAfterTheResponseHasBegunIsOfNoAccount(t *testing.T) {
+	calls := 0
+	once := middleware(t, leaseholdtest.New(t).Connect(), idempotency.Options{})(http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) {
+			calls++
+			w.WriteHeader(http.StatusCreated)
+			w.WriteHeader(0)
+		}))
+	for range 2 {
+		request, said := httptest.NewRequest("POST", "/", nil), httptest.NewRecorder()
+		request.Header.Set("Idempotency-Key", "k1")
+		if once.ServeHTTP(said, request); said.Code != http.StatusCreated || calls != 1 {
+			t.Errorf("%d after %d calls", said.Code, calls)
+		}
+	}
+}
+
 func TestAStatusThatCannotBeIsAPanicBeforeTheWorkIsDone(t *testing.T) {
 	calls := 0
 	once := middleware(t, leaseholdtest.New(t).Connect(), idempotency.Options{})(http.HandlerFunc(

@@ -12,8 +12,8 @@
 // answers to all other requests, are in the guide: docs/idempotency.md. Place it inside of authentication, and outside of all that reads
 // bodies.
 //
-// The response of a handler is held back until it is written down that its work is done, so it cannot be streamed: a Flush does nothing,
-// and a Hijack is refused. Informational responses (1xx) are sent at once, and trailers to the first caller alone. Headers that were set
+// The response of a handler is held back in memory until it is written down that its work is done, so it cannot be streamed: a Flush does
+// nothing, and a Hijack is refused. Once the request is over, a Write to a response that is too long to be kept fails. Informational responses (1xx) are sent at once, and trailers to the first caller alone. Headers that were set
 // before the middleware was reached, as by CORS or compression, are not kept: they are those of each request. The Content-Type is kept
 // all the same.
 //
@@ -52,7 +52,8 @@ type Options struct {
 	Principal func(*http.Request) (string, error)
 	// Keep is how long a response is kept: a day by default, at least the TTL, at most 100 years, and 7 days on a quorum.
 	Keep time.Duration
-	// TTL is the time after which another process may do the work of one that died: 100 ms to 24 h, 30 s by default.
+	// TTL is the time after which another process may do the work of one that died: 100 ms to 24 h, 30 s by default; on a quorum at most
+	// the longest ttl that it was set up for.
 	TTL time.Duration
 	// Methods are those to which it applies; POST and PATCH by default.
 	Methods []string
@@ -155,7 +156,8 @@ type handler struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	keys := r.Header.Values(header)
 	switch {
-	case !slices.Contains(h.Methods, r.Method), len(keys) == 0 && !h.Required:
+	case !slices.Contains(h.Methods, r.Method), len(keys) == 0 && !h.Required, Lease(r.Context()) != nil:
+		// The last where the middleware stands twice: the outer one does all that the inner one would.
 		h.next.ServeHTTP(w, r)
 	case len(keys) == 0:
 		problem(w, http.StatusBadRequest, "this request needs the header Idempotency-Key: a text of your own, new for each operation", false)
@@ -183,12 +185,12 @@ func (h *handler) once(w http.ResponseWriter, r *http.Request, key string) {
 	fingerprint := hash(asked.RawQuery, string(body))
 	var work *held
 	outcome, err := h.client.Once(r.Context(), name, occurrence, func(ctx context.Context, run *leasehold.Run) error {
-		work = hold(w, r.Method)
+		work = hold(ctx, w, r.Method)
 		h.work(context.WithValue(ctx, leaseKey{}, run.Lease), work, r, body)
 		if !work.end(ctx.Err() != nil) {
 			return errUnfinished
 		}
-		if !isKept(work.status) {
+		if !isKept(work.status, work.sent) {
 			return errNotKept
 		}
 		run.SetResult(leasehold.RunResult{Kind: leasehold.ResultBytes, Bytes: work.written(fingerprint)})
@@ -199,7 +201,7 @@ func (h *handler) once(w http.ResponseWriter, r *http.Request, key string) {
 		// The store may have had no room for the response. The work is done, and this caller gets it.
 		work.send()
 	case work != nil:
-		uncertain(w)
+		uncertain(w, r, err)
 	case err != nil:
 		h.notBegun(w, r, err)
 	default:
@@ -229,9 +231,9 @@ func (h *handler) body(w http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	case errors.As(err, &long):
 		detail := fmt.Sprintf("a request with an Idempotency-Key has at most %d bytes", long.Limit)
 		problem(w, http.StatusRequestEntityTooLarge, detail, false)
-	case err != nil:
+	case err != nil && !errors.Is(err, http.ErrBodyReadAfterClose):
 		problem(w, http.StatusBadRequest, "the body of this request did not arrive as a whole", false)
-	case len(body) == 0 && (r.ContentLength > 0 || r.ContentLength < 0 && wasParsed):
+	case err != nil, len(body) == 0 && (r.ContentLength > 0 || r.ContentLength < 0 && wasParsed):
 		// All bodies would be the same.
 		h.ErrorHandler(w, r, wrong("the body of the request was read before: place the middleware outside of what reads it"))
 	default:
@@ -254,7 +256,7 @@ func (h *handler) notBegun(w http.ResponseWriter, r *http.Request, err error) {
 		leasehold.ErrUnavailable, leasehold.ErrLost, leasehold.ErrReleased, leasehold.ErrClosed, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, passes) {
-			uncertain(w)
+			uncertain(w, r, err)
 			return
 		}
 	}
@@ -294,7 +296,11 @@ func (h *handler) other(w http.ResponseWriter, r *http.Request, name, occurrence
 	}
 }
 
-func uncertain(w http.ResponseWriter) {
+// uncertain answers a request whose work is done, perhaps.
+func uncertain(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		slog.WarnContext(r.Context(), "a request with an Idempotency-Key is answered 503", "error", err)
+	}
 	problem(w, http.StatusServiceUnavailable, "it is not certain that this was done: send the same request again", true)
 }
 

@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -74,9 +75,13 @@ func TestAnswersAboutTheRequestAreKept(t *testing.T) {
 
 func TestAnswersThatAskForAnotherTryAreNotKept(t *testing.T) {
 	shop, _ := shopOnRedis(t, idempotency.Options{})
-	for n, status := range []int{408, 425, 429, 500, 503, 599} {
+	for n, status := range []int{408, 425, 429, 500, 503, 599, 409} {
+		header := http.Header{}
+		if status == 409 {
+			header.Set("X-Again", "yes")
+		}
 		for again := range 2 {
-			got := shop.ask(asked{path: fmt.Sprintf("/status/%d", status)})
+			got := shop.ask(asked{path: fmt.Sprintf("/status/%d", status), header: header})
 			if call := 2*n + again + 1; got.status != status || got.text != fmt.Sprintf("call %d", call) {
 				t.Errorf("%+v, not call %d", got, call)
 			}
@@ -276,17 +281,38 @@ func TestABodyThatWasReadBeforeIsAnError(t *testing.T) {
 		reported = err
 		w.WriteHeader(http.StatusInternalServerError)
 	}})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("it must not be done") }))
-	for _, length := range []int64{7, -1} {
+	for _, length := range []int64{7, -1, 0} {
 		request := httptest.NewRequest("POST", "/", strings.NewReader("eur=900"))
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		request.Header.Set("Idempotency-Key", "k1")
 		request.ContentLength, reported = length, nil
-		if request.FormValue("eur") != "900" {
+		if length == 0 {
+			// As the server's body is once a layer outside has closed it.
+			request.Body = closed{}
+		} else if request.FormValue("eur") != "900" {
 			t.Error("this does not read the body")
 		}
 		once.ServeHTTP(httptest.NewRecorder(), request)
 		if !errors.Is(reported, leasehold.ErrConfig) || !strings.Contains(reported.Error(), "was read before") {
 			t.Error(reported)
+		}
+	}
+}
+
+type closed struct{}
+
+func (closed) Read([]byte) (int, error) { return 0, http.ErrBodyReadAfterClose }
+func (closed) Close() error             { return nil }
+
+func TestMiddlewareThatStandsTwiceDoesTheWorkOnce(t *testing.T) {
+	client, calls := leaseholdtest.New(t).Connect(), 0
+	once := middleware(t, client, idempotency.Options{})
+	twice := once(once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { calls++; _, _ = io.WriteString(w, "done") })))
+	for range 2 {
+		request, said := httptest.NewRequest("POST", "/", nil), httptest.NewRecorder()
+		request.Header.Set("Idempotency-Key", "k1")
+		if twice.ServeHTTP(said, request); said.Code != 200 || said.Body.String() != "done" || calls != 1 {
+			t.Errorf("%d %q after %d calls", said.Code, said.Body, calls)
 		}
 	}
 }

@@ -41,10 +41,13 @@ func isKey(text string) bool { return keyPattern.MatchString(text) }
 func isToken(text string) bool { return tokenPattern.MatchString(text) }
 
 // isKept: responses of this status are kept. All others ask for the same request again.
-func isKept(status int) bool {
+func isKept(status int, headers http.Header) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
 		return false
+	case http.StatusConflict:
+		// Another service has answered so, whose own middleware sees the work under way.
+		return headers.Get("Retry-After") == ""
 	default:
 		return 200 <= status && status < 500
 	}
@@ -59,7 +62,8 @@ func occurrenceOf(method, path, principal, key string) (name, occurrence string)
 		if letters++; letters > shown {
 			break
 		}
-		if letter < ' ' || letter > '~' {
+		// Braces have a meaning in names on Redis Cluster.
+		if letter < ' ' || letter > 'z' && letter != '|' && letter != '~' {
 			letter = '?'
 		}
 		start.WriteRune(letter)

@@ -74,6 +74,9 @@ func open(t *testing.T, client *leasehold.Client, options idempotency.Options) *
 	})
 	mux.HandleFunc("/status/{status}", func(w http.ResponseWriter, r *http.Request) {
 		status, _ := strconv.Atoi(r.PathValue("status"))
+		if r.Header.Get("X-Again") != "" {
+			w.Header().Set("Retry-After", "1")
+		}
 		w.WriteHeader(status)
 		_, _ = fmt.Fprintf(w, "call %d", s.calls.Add(1))
 	})

@@ -175,6 +175,32 @@ func TestARequestThatIsOverWithoutAnAnswerLeavesTheWorkToTheNext(t *testing.T) {
 	})
 }
 
+func TestAResponseWithoutEndEndsWithTheRequest(t *testing.T) {
+	calls := 0
+	work := func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls == 2 {
+			_, _ = io.WriteString(w, "done")
+			return
+		}
+		for n := 0; ; n++ {
+			if n == 10 {
+				<-r.Context().Done()
+			}
+			if _, err := w.Write(make([]byte, 1024)); err != nil {
+				return
+			}
+		}
+	}
+	bubble(t, work, func(t *testing.T, _ *leaseholdtest.Store, one, two http.Handler) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		ask(ctx, one).is(t, 503, "not certain", true)
+		if got := ask(t.Context(), two); got.text != "done" || calls != 2 {
+			t.Errorf("%+v after %d calls", got, calls)
+		}
+	})
+}
+
 func TestWorkMayTakeLongerThanTheTTL(t *testing.T) {
 	work := func(w http.ResponseWriter, r *http.Request) {
 		time.Sleep(time.Hour)

@@ -86,9 +86,15 @@ async function decide({ method, url, key, principal, compared, client }, { keep,
   }
 }
 
+/** Returns true for a response that asks for the same request again; by 409, another service says that it sees the work under way. */
+function isAskedAgain({ status, headers }) {
+  const hasRetry = Object.keys(headers).some((name) => name.toLowerCase() === "retry-after");
+  return status >= 500 || ASKED_AGAIN.has(status) || (status === 409 && hasRetry);
+}
+
 /** Records that the work is done, before anybody gets the answer; false if that is not certain. */
 async function ends(run, print, head, body) {
-  if (head.status >= 500 || ASKED_AGAIN.has(head.status)) {
+  if (isAskedAgain(head)) {
     await run.release().catch(() => {});
     return true;
   }
@@ -129,8 +135,8 @@ const isUnsettled = (result) => typeof result === "symbol" && result.description
 function occurrenceOf(method, url, principal, key) {
   if (typeof principal !== "string") throw new TypeError(`principal must return a string that says who asks, not ${typeof principal}`);
   const path = pathOf(url);
-  // By characters, as in Python, and not by halves of them.
-  const shown = [...path].slice(0, SHOWN).join("").replace(/[^\x20-\x7e]/gu, "?");
+  // By characters, as in Python, and not by halves of them. Braces have a meaning in names on Redis Cluster.
+  const shown = [...path].slice(0, SHOWN).join("").replace(/[^\x20-z|~]/gu, "?");
   return { name: `${method} ${shown}`, framed: frame(method, path, principal, key.replace(/^"|"$/g, "")) };
 }
 

@@ -81,7 +81,9 @@ function shop(options = {}, { url = webdis.url, name = anybody(), settings = SLO
     const { pathname } = new URL(request.url);
     calls.push(pathname);
     const status = /^\/status\/(\d+)$/.exec(pathname)?.[1];
-    return status === undefined ? routes[pathname](request) : Response.json({ call: calls.length }, { status: Number(status) });
+    if (status === undefined) return routes[pathname](request);
+    const headers = request.headers.has("x-again") ? { "Retry-After": "1" } : {};
+    return Response.json({ call: calls.length }, { status: Number(status), headers });
   };
   const principal = (request, env) => (assert.equal(env, "env"), `${name}${user(request) ?? ""}`);
   const fetch = idempotency(connected, { principal, ...options })(handler);
@@ -144,8 +146,9 @@ test("answers about the request are kept, and those that ask for another try are
     const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
     assert.deepEqual([first.status, second.status, second.text, replayed(second)], [status, status, first.text, "true"]);
   }
-  for (const status of [408, 425, 429, 500, 503]) {
-    const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
+  for (const status of [408, 425, 429, 500, 503, 409]) {
+    const again = { key: "again", headers: status === 409 ? { "X-Again": "yes" } : {} };
+    const [first, second] = [await ask(`/status/${status}`, again), await ask(`/status/${status}`, again)];
     assert.deepEqual([first.status, second.status, replayed(second)], [status, status, null]);
     assert.notEqual(second.text, first.text);
   }

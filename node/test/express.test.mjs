@@ -26,6 +26,7 @@ async function shop(t, url, options = {}) {
   });
   app.post("/status/:status", (req, res) => {
     calls.push(req.params.status);
+    if (req.get("X-Again")) res.set("Retry-After", "1");
     res.status(Number(req.params.status)).json({ call: calls.length });
   });
   app.post("/parts", (req, res) => {
@@ -133,8 +134,9 @@ test("answers about the request are kept, and those that ask for another try are
     const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
     assert.deepEqual([first.status, second.status, second.text], [status, status, first.text]);
   }
-  for (const status of [408, 429, 500, 503]) {
-    const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
+  for (const status of [408, 425, 429, 500, 503, 409]) {
+    const again = { key: "again", headers: status === 409 ? { "X-Again": "yes" } : {} };
+    const [first, second] = [await ask(`/status/${status}`, again), await ask(`/status/${status}`, again)];
     assert.deepEqual([first.status, second.status], [status, status]);
     assert.notEqual(second.text, first.text);
   }

@@ -56,6 +56,7 @@ async function shop(t, url, options = {}, { listens = true, ...how } = {}) {
   });
   app.post("/status/:status", async (request, reply) => {
     calls.push(request.params.status);
+    if (request.headers["x-again"]) reply.header("Retry-After", "1");
     return reply.code(Number(request.params.status)).send({ call: calls.length });
   });
   for (const [kind, handler] of Object.entries(KINDS)) {
@@ -165,8 +166,9 @@ test("answers about the request are kept, and those that ask for another try are
     const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
     assert.deepEqual([first.status, second.status, second.text], [status, status, first.text]);
   }
-  for (const status of [408, 429, 500, 503]) {
-    const [first, second] = [await ask(`/status/${status}`), await ask(`/status/${status}`)];
+  for (const status of [408, 425, 429, 500, 503, 409]) {
+    const again = { key: "again", headers: status === 409 ? { "X-Again": "yes" } : {} };
+    const [first, second] = [await ask(`/status/${status}`, again), await ask(`/status/${status}`, again)];
     assert.deepEqual([first.status, second.status], [status, status]);
     assert.notEqual(second.text, first.text);
   }

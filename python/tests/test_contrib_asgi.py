@@ -46,9 +46,10 @@ class Shop:
             return {"charge": len(self.calls), "é": "ü"}
 
         @self.app.post("/status/{status}")
-        async def status(status: int) -> Response:
+        async def status(status: int, request: Request) -> Response:
             self.calls.append(str(status))
-            return JSONResponse({"call": len(self.calls)}, status)
+            headers = {"Retry-After": "1"} if "x-again" in request.headers else {}
+            return JSONResponse({"call": len(self.calls)}, status, headers)
 
         @self.app.post("/raises")
         async def raises() -> None:
@@ -130,10 +131,10 @@ def test_answers_about_the_request_are_kept(shop: Shop, client: TestClient, stat
     assert first.status_code == second.status_code == status and first.json() == second.json() and len(shop.calls) == 1
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 503])
+@pytest.mark.parametrize("status", [408, 425, 429, 500, 503, 409])
 def test_answers_that_ask_for_another_try_are_not_kept(shop: Shop, client: TestClient, status: int) -> None:
     for call in (1, 2):
-        answer = post(client, f"/status/{status}")
+        answer = post(client, f"/status/{status}", **({"X-Again": "yes"} if status == 409 else {}))
         assert answer.status_code == status and answer.json() == {"call": call}
 
 

@@ -43,6 +43,8 @@ _KEY = re.compile(r'"[ !#-~]{1,255}"|[!#-~]{1,255}')
 _KEPT = 4_096
 _SHOWN = 200
 """The characters of a path in the name of a run, which people read."""
+_UNSHOWN = re.compile(r"[^ -z|~]")
+"""Beside what is not ASCII, braces, which have a meaning in names on Redis Cluster."""
 _NEVER_KEPT = frozenset(
     [
         *(b"set-cookie", b"connection", b"keep-alive", b"transfer-encoding", b"content-length", b"date", b"upgrade", b"trailer"),
@@ -168,7 +170,7 @@ class IdempotencyMiddleware:
         if not isinstance(principal, str):
             raise TypeError(f"principal must return a str that says who asks, not {type(principal).__name__}")
         path = scope["path"]
-        shown = "".join(letter if " " <= letter <= "~" else "?" for letter in path[:_SHOWN])
+        shown = _UNSHOWN.sub("?", path[:_SHOWN])
         whole = _hash(scope["method"].encode(), path.encode("utf-8", "replace"), principal.encode("utf-8", "replace"), key.encode())
         return {"name": f"{scope['method']} {shown}", "key": whole}
 
@@ -193,10 +195,16 @@ class IdempotencyMiddleware:
         return told
 
 
+def _is_asked_again(start: Message) -> bool:
+    """Returns True for a response that asks for the same request again. By 409, another service says that it sees the work under way."""
+    status = start["status"]
+    has_retry = any(name.lower() == b"retry-after" for name, _ in start.get("headers", []))
+    return status >= 500 or status in _ASKED_AGAIN or (status == 409 and has_retry)
+
+
 async def _ends(run: Run, fingerprint: str, answer: list[Message]) -> bool:
     """Records that the work is done, before anybody gets the answer. False if that is not certain."""
-    status = next((message["status"] for message in answer if message["type"] == "http.response.start"), 500)
-    if status >= 500 or status in _ASKED_AGAIN:
+    if _is_asked_again(next((message for message in answer if message["type"] == "http.response.start"), {"status": 500})):
         with contextlib.suppress(LeaseholdError):
             await run.release()
         return True
