@@ -2,7 +2,7 @@
 
 // Requests with an Idempotency-Key that are answered once, in Express. Documented in express.d.ts.
 
-const { hold, send } = require("./lib/held.cjs");
+const { hold, isOver, send } = require("./lib/held.cjs");
 const { bytesOf, decider } = require("./lib/idempotency.cjs");
 
 function idempotency(client, given) {
@@ -11,6 +11,8 @@ function idempotency(client, given) {
     const decided = decide(req);
     if (decided === undefined) return next();
     return decided.then(({ answer, ...work }) => {
+      // Something outside has answered meanwhile, or the client has gone: nobody would get to know of the work.
+      if (isOver(res)) return void work.run?.release().catch(() => {});
       if (answer !== undefined) return send(res, answer);
       hold(res, work);
       return next();

@@ -2,7 +2,7 @@
 
 // Requests with an Idempotency-Key that are answered once, in Fastify. Documented in fastify.d.ts.
 
-const { hold, send } = require("./lib/held.cjs");
+const { hold, isOver, send } = require("./lib/held.cjs");
 const { bytesOf, decider } = require("./lib/idempotency.cjs");
 
 function idempotency(client, given) {
@@ -11,6 +11,12 @@ function idempotency(client, given) {
     // Behind the parser of bodies, validation and authentication.
     app.addHook("preHandler", async (request, reply) => {
       const { answer, ...work } = (await decide(request)) ?? {};
+      // Something outside has answered meanwhile, or the client has gone: nobody would get to know of the work.
+      if (work.run !== undefined && isOver(reply.raw)) {
+        await work.run.release().catch(() => {});
+        reply.hijack();
+        return reply;
+      }
       if (answer === undefined) {
         if (work.run !== undefined) hold(reply.raw, work, reply.getHeaders());
         return undefined;

@@ -110,11 +110,12 @@ func (h *held) hasBody() bool {
 // end completes a response whose handler has returned. It reports false for one that the handler has left unfinished: of a request that
 // is over, also one that was not begun.
 func (h *held) end(isOver bool) bool {
-	if h.status == 0 && isOver || h.isCut {
+	if h.status == 0 && isOver {
 		return false
 	}
 	h.begin()
-	if h.length >= 0 && h.length != int64(h.body.Len()) && h.method != http.MethodHead && h.hasBody() {
+	// All that is kept of one that was cut is that it was too long.
+	if !h.isCut && h.length >= 0 && h.length != int64(h.body.Len()) && h.method != http.MethodHead && h.hasBody() {
 		return false
 	}
 	// As the server does it, so that the type is kept as well.

@@ -137,8 +137,12 @@ func (o *Options) complete() error {
 	return nil
 }
 
-// leaseKey is the key of the lease in the context of a request.
-type leaseKey struct{}
+type (
+	// leaseKey is the key of the lease in the context of a request.
+	leaseKey struct{}
+	// runKey is the key of the run's name there.
+	runKey struct{}
+)
 
 // Lease returns the lease under which a request is handled, by the context of the request. Its token is for guards, which reject the
 // writes of a process that was stopped past its ttl. It is nil in requests without a key.
@@ -156,8 +160,7 @@ type handler struct {
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	keys := r.Header.Values(header)
 	switch {
-	case !slices.Contains(h.Methods, r.Method), len(keys) == 0 && !h.Required, Lease(r.Context()) != nil:
-		// The last where the middleware stands twice: the outer one does all that the inner one would.
+	case !slices.Contains(h.Methods, r.Method), len(keys) == 0 && !h.Required:
 		h.next.ServeHTTP(w, r)
 	case len(keys) == 0:
 		problem(w, http.StatusBadRequest, "this request needs the header Idempotency-Key: a text of your own, new for each operation", false)
@@ -176,17 +179,23 @@ func (h *handler) once(w http.ResponseWriter, r *http.Request, key string) {
 		h.ErrorHandler(w, r, err)
 		return
 	}
+	asked := target(r)
+	name, occurrence := occurrenceOf(r.Method, asked.Path, principal, key)
+	if r.Context().Value(runKey{}) == name+occurrence {
+		// The middleware stands twice: the outer one does all that this one would.
+		h.next.ServeHTTP(w, r)
+		return
+	}
 	body, ok := h.body(w, r)
 	if !ok {
 		return
 	}
-	asked := target(r)
-	name, occurrence := occurrenceOf(r.Method, asked.Path, principal, key)
 	fingerprint := hash(asked.RawQuery, string(body))
 	var work *held
 	outcome, err := h.client.Once(r.Context(), name, occurrence, func(ctx context.Context, run *leasehold.Run) error {
 		work = hold(ctx, w, r.Method)
-		h.work(context.WithValue(ctx, leaseKey{}, run.Lease), work, r, body)
+		ctx = context.WithValue(context.WithValue(ctx, leaseKey{}, run.Lease), runKey{}, name+occurrence)
+		h.work(ctx, work, r, body)
 		if !work.end(ctx.Err() != nil) {
 			return errUnfinished
 		}
@@ -197,7 +206,7 @@ func (h *handler) once(w http.ResponseWriter, r *http.Request, key string) {
 		return nil
 	}, leasehold.Keep(h.Keep), leasehold.TTL(h.TTL), leasehold.Data([]byte(fingerprint)))
 	switch {
-	case work != nil && (err == nil || errors.Is(err, errNotKept) || errors.Is(err, leasehold.ErrResultNotKept)):
+	case work != nil && !work.isCut && (err == nil || errors.Is(err, errNotKept) || errors.Is(err, leasehold.ErrResultNotKept)):
 		// The store may have had no room for the response. The work is done, and this caller gets it.
 		work.send()
 	case work != nil:

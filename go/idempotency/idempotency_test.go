@@ -317,6 +317,25 @@ func TestMiddlewareThatStandsTwiceDoesTheWorkOnce(t *testing.T) {
 	}
 }
 
+func TestARequestWithinAnotherIsOneOfItsOwn(t *testing.T) {
+	client, calls := leaseholdtest.New(t).Connect(), 0
+	once := middleware(t, client, idempotency.Options{})
+	item := once(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { calls++ }))
+	batch := once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		within := httptest.NewRequest("POST", "/item", nil).WithContext(r.Context())
+		within.Header.Set("Idempotency-Key", "item")
+		item.ServeHTTP(httptest.NewRecorder(), within)
+	}))
+	for _, key := range []string{"a", "b"} {
+		request := httptest.NewRequest("POST", "/batch", nil)
+		request.Header.Set("Idempotency-Key", key)
+		batch.ServeHTTP(httptest.NewRecorder(), request)
+	}
+	if calls != 1 {
+		t.Errorf("done %d times", calls)
+	}
+}
+
 func TestAPathIsTheOneThatWasAskedFor(t *testing.T) {
 	client, calls := leaseholdtest.New(t).Connect(), 0
 	once := middleware(t, client, idempotency.Options{})(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { calls++ }))

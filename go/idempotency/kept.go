@@ -55,7 +55,7 @@ func isKept(status int, headers http.Header) bool {
 
 // occurrenceOf returns the name and the key of the run that a request stands for. What is no UTF-8 in its path is U+FFFD, as elsewhere.
 func occurrenceOf(method, path, principal, key string) (name, occurrence string) {
-	path = string([]rune(path))
+	path = replaced(path)
 	var start strings.Builder
 	letters := 0
 	for _, letter := range path {
@@ -69,6 +69,52 @@ func occurrenceOf(method, path, principal, key string) (name, occurrence string)
 		start.WriteRune(letter)
 	}
 	return method + " " + start.String(), hash(method, path, principal, strings.Trim(key, `"`))
+}
+
+// replaced is a text with U+FFFD for each part of it that could still have become a letter of UTF-8, as decoders of the web have it, where
+// Go has one for each byte.
+func replaced(text string) string {
+	if utf8.ValidString(text) {
+		return text
+	}
+	var whole strings.Builder
+	for text != "" {
+		letter, size := utf8.DecodeRuneInString(text)
+		if letter == utf8.RuneError && size == 1 {
+			size = begun(text)
+		}
+		whole.WriteRune(letter)
+		text = text[size:]
+	}
+	return whole.String()
+}
+
+// begun is the number of bytes with which this text begins a letter that is not completed; 1 for a byte that begins none.
+func begun(text string) int {
+	length, low, high := 1, byte(0x80), byte(0xbf)
+	switch first := text[0]; {
+	case first >= 0xc2 && first <= 0xdf:
+		length = 2
+	case first >= 0xe0 && first <= 0xef:
+		length = 3
+	case first >= 0xf0 && first <= 0xf4:
+		length = 4
+	}
+	switch text[0] {
+	case 0xe0:
+		low = 0xa0
+	case 0xed:
+		high = 0x9f
+	case 0xf0:
+		low = 0x90
+	case 0xf4:
+		high = 0x8f
+	}
+	n := 1
+	for ; n < length && n < len(text) && text[n] >= low && text[n] <= high; n++ {
+		low, high = 0x80, 0xbf
+	}
+	return n
 }
 
 // hash is one of parts that cannot run into each other.

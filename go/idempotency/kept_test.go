@@ -49,7 +49,7 @@ func TestRequestsAreTheRunsOfOtherLanguages(t *testing.T) {
 				t.Fatal(err)
 			}
 			server := httptest.NewServer(once(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if string([]rune(r.URL.Path)) != of.Path || r.URL.RawQuery != of.Query {
+				if replaced(r.URL.Path) != of.Path || r.URL.RawQuery != of.Query {
 					t.Errorf("%q ? %q", r.URL.Path, r.URL.RawQuery)
 				}
 				w.WriteHeader(http.StatusCreated)

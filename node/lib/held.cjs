@@ -12,6 +12,7 @@ const { ends, uncertain } = require("./keyed.cjs");
  */
 function hold(res, { run, print, ttl }, before = headersOf(res)) {
   const chunks = [];
+  const outside = new Map(Object.entries({ ...headersOf(res), ...before }).map(([name, value]) => [name.toLowerCase(), value]));
   const { write, end, writeHead, flushHeaders } = res;
   // A response of HTTP/2 has no message, and warns who asks for it.
   const hasMessage = res.stream === undefined;
@@ -51,6 +52,8 @@ function hold(res, { run, print, ttl }, before = headersOf(res)) {
     const body = Buffer.concat(chunks);
     if (res.hasHeader("content-length")) res.setHeader("content-length", body.length);
     const head = { status: res.statusCode, message: hasMessage ? res.statusMessage : undefined, headers: headersOf(res) };
+    // Those that were set outside, as by CORS, are those of each request.
+    const own = Object.entries(head.headers).filter(([name, value]) => /^content-type$/i.test(name) || !isSame(value, outside.get(name.toLowerCase())));
     Object.assign(res, { write: () => true, end: () => res });
     const answer = ({ status, message, headers }) => {
       delete res.headersSent;
@@ -58,7 +61,7 @@ function hold(res, { run, print, ttl }, before = headersOf(res)) {
       for (const name of res.getHeaderNames()) res.removeHeader(name);
       setHeaders(res, headers);
     };
-    ends(run, print, head, body).then(
+    ends(run, print, { ...head, headers: Object.fromEntries(own) }, body).then(
       (isCertain) => {
         answer(isCertain ? head : { status: 503, message: undefined, headers: before });
         if (isCertain) res.end(body, told(given));
@@ -76,6 +79,11 @@ function hold(res, { run, print, ttl }, before = headersOf(res)) {
     if (!isEnded) setTimeout(() => isEnded || run.release().catch(() => {}), ttl).unref();
   });
 }
+
+/** Returns true for a response that nobody gets: it was sent already, or its client has gone. */
+const isOver = (res) => res.headersSent || res.destroyed || res.stream?.destroyed === true;
+
+const isSame = (value, other) => String(value) === String(other);
 
 /** Sends a whole answer, as a buffer: what others put around `end` may know no other bytes. */
 function send(res, { status, headers, body }) {
@@ -104,4 +112,4 @@ function setHeaders(res, headers) {
   }
 }
 
-module.exports = { hold, send };
+module.exports = { hold, isOver, send };

@@ -6,6 +6,9 @@ const { builtin } = require("./builtin.cjs");
 const { decide, settled } = require("./keyed.cjs");
 const { createHash } = builtin("node:crypto", () => require("node:crypto"));
 
+/** Requests whose work is under way. @type {WeakSet<object>} */
+const underWay = new WeakSet();
+
 /**
  * A function that decides about a request: `undefined` if the rules do not apply to it, or else a promise. It gives an answer, as
  * `{ status, headers, body }`, or the run under which the request's work is to be done, with the request's fingerprint and the ttl.
@@ -18,7 +21,9 @@ function decider(client, given, bodyOf) {
   const { principal, fingerprint = bodyOf } = settings;
   return (req) => {
     const key = req.headers["idempotency-key"];
-    if (!settings.applies(req.method, key)) return undefined;
+    const raw = req.raw ?? req;
+    // The last where the middleware stands twice: the outer one does all that the inner one would.
+    if (!settings.applies(req.method, key) || underWay.has(raw)) return undefined;
     const request = {
       method: req.method,
       url: req.originalUrl ?? req.url,
@@ -27,7 +32,10 @@ function decider(client, given, bodyOf) {
       compared: () => Buffer.from(fingerprint(req)),
       client: () => client,
     };
-    return decide(request, settings, sha256);
+    return decide(request, settings, sha256).then((decided) => {
+      if (decided.run !== undefined) underWay.add(raw);
+      return decided;
+    });
   };
 }
 

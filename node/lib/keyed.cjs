@@ -81,7 +81,8 @@ async function decide({ method, url, key, principal, compared, client }, { keep,
     const { holder, done } = await runs.inspectRun(name, occurrence);
     return { answer: other(done === null ? { ...begun, holder } : { reason: "done", ...done }, print) };
   } catch (error) {
-    if (codeOf(error) === "store_unavailable") return { answer: uncertain() };
+    // A server that ends closes its client: another one may be asked.
+    if (["store_unavailable", "closed"].includes(codeOf(error))) return { answer: uncertain() };
     throw error;
   }
 }
@@ -169,15 +170,16 @@ function joined(parts) {
   return whole;
 }
 
-/** The response as it is kept: a line of JSON, and the body. Of one that is too long, the fingerprint alone. */
+/** The response as it is kept: a line of JSON, and the body. Of one that is too long, or has no body to keep, the fingerprint alone. */
 function written(print, head, body) {
   const headers = [];
   for (const [name, value] of Object.entries(head.headers)) {
-    if (NEVER_KEPT.has(name.toLowerCase())) continue;
-    for (const one of Array.isArray(value) ? value : [value]) headers.push([name.toLowerCase(), String(one)]);
+    if (NEVER_KEPT.has(name.toLowerCase()) || !NAME.test(name)) continue;
+    // `Headers` takes values that no reader does.
+    for (const one of [value].flat().map(String)) if (isPlain(one)) headers.push([name.toLowerCase(), one]);
   }
   const first = line({ fingerprint: print, status: head.status, headers });
-  return first.length + body.length <= KEPT ? joined([first, body]) : line({ fingerprint: print, status: null });
+  return body !== undefined && first.length + body.length <= KEPT ? joined([first, body]) : line({ fingerprint: print, status: null });
 }
 
 const line = (kept) => encoder.encode(`${JSON.stringify(kept)}\n`);
@@ -210,4 +212,4 @@ function problem(status, detail, again = false) {
 
 const uncertain = () => problem(503, "it is not certain that this was done: send the same request again", true);
 
-module.exports = { decide, ends, read, settled, uncertain };
+module.exports = { KEPT, decide, ends, read, settled, uncertain };

@@ -5,6 +5,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import express from "express";
 import { Hono } from "hono";
 import { connect as connectNative } from "leasehold";
@@ -94,6 +95,10 @@ function shop(options = {}, { url = webdis.url, name = anybody(), settings = SLO
   return { ask, fetch, calls, clients, slow, name };
 }
 
+const answerOf = async (response) => {
+  const { status, headers } = await response;
+  return { status, headers, text: await (await response).text() };
+};
 const replayed = ({ headers }) => headers.get("idempotency-replayed");
 const isProblem = ({ status, headers, text }, expected, words, retry = null) => {
   assert.deepEqual([status, headers.get("content-type"), headers.get("retry-after")], [expected, "application/problem+json", retry]);
@@ -372,20 +377,68 @@ test("nothing is done for a client that has gone before, and what it has begun i
   assert.deepEqual([replayed(await ask("/slow")), calls], ["true", ["/charge", "/slow"]]);
 });
 
-test("a handler that never ends frees its key a ttl after its client has gone", async () => {
-  const { fetch, ask, calls, slow } = shop({ ttl: 3_000, wait: 120_000 });
+test("while a handler is at work, its key is not free, although its client has gone", async () => {
+  const { ask, calls, slow } = shop();
   const patience = new AbortController();
-  const first = fetch(asked("/slow", { signal: patience.signal }), "env", "context");
+  const first = ask("/slow", { signal: patience.signal });
   await slow.waits;
-  const end = slow.end;
   patience.abort();
-  slow.waits = new Promise((resolve) => (slow.begun = resolve));
-  const second = ask("/slow");
-  await slow.waits;
+  isProblem(await ask("/slow"), 409, /still at work/, "1");
   slow.end();
-  assert.deepEqual([(await second).text, calls.length], ["slow", 2]);
-  end();
-  assert.equal((await first).status, 503, "it is late");
+  await first;
+  assert.deepEqual([replayed(await ask("/slow")), calls.length], ["true", 1]);
+});
+
+test("of a response without end, no more is read once its client has gone", async () => {
+  const name = anybody();
+  const patience = new AbortController();
+  let [parts, isStopped] = [0, false];
+  const pull = (controller) => {
+    if ((parts += 1) === 10) patience.abort();
+    controller.enqueue(new Uint8Array(1_024));
+  };
+  const stream = () => new ReadableStream({ pull, cancel: () => void (isStopped = true) });
+  const fetch = idempotency(native, { principal: () => name })(() => new Response(stream()));
+  await fetch(asked("/endless", { signal: patience.signal }));
+  assert.ok(isStopped && parts < 20, `${parts} parts`);
+  isProblem(await answerOf(fetch(asked("/endless"))), 409, /not kept/);
+});
+
+test("a worker is kept until the response is written down", async () => {
+  const waited = [];
+  const waitUntil = (promise) => waited.push(promise);
+  const once = (handler) => idempotency(native, { principal: anybody })(handler);
+  const throwing = { get executionCtx() { throw new Error("This context has no ExecutionContext"); } };
+  for (const context of [{ waitUntil }, { executionCtx: { waitUntil } }, throwing]) {
+    assert.equal(await (await once(() => new Response("done"))(asked("/waits"), undefined, context)).text(), "done");
+  }
+  await assert.rejects(once(() => { throw new RangeError("no"); })(asked("/waits"), {}, { waitUntil }), RangeError);
+  assert.deepEqual((await Promise.allSettled(waited)).map(({ status }) => status), ["fulfilled", "fulfilled", "fulfilled"]);
+});
+
+test("a wrapper that stands twice does the work once", async () => {
+  const name = anybody();
+  let calls = 0;
+  const once = idempotency(native, { principal: () => name });
+  const fetch = once(once(() => new Response(String((calls += 1)))));
+  for (const expected of [null, "true"]) {
+    const answer = await answerOf(fetch(asked("/twice")));
+    assert.deepEqual([answer.text, replayed(answer), calls], ["1", expected, 1]);
+  }
+});
+
+test("an encoding is kept where the body has it", async () => {
+  const name = anybody();
+  const plain = new TextEncoder().encode("plain");
+  const [packed, other] = [gzipSync(plain), brotliCompressSync(plain)];
+  for (const [path, encoding, body, kept] of [["/a", "gzip", packed, "gzip"], ["/b", "gzip", plain, null], ["/c", "br", other, undefined]]) {
+    const headers = { "Content-Encoding": encoding, "X-Odd": "a\u0001" };
+    const fetch = idempotency(native, { principal: () => name })(() => new Response(body, { headers }));
+    assert.equal((await fetch(asked(path))).headers.get("content-encoding"), encoding);
+    const again = await fetch(asked(path));
+    if (kept === undefined) isProblem(await answerOf(Promise.resolve(again)), 409, /not kept/);
+    else assert.deepEqual([again.headers.get("content-encoding"), Buffer.from(await again.arrayBuffer()), again.headers.get("x-odd")], [kept, Buffer.from(body), null]);
+  }
 });
 
 test("a worker that has died is followed on a store that only shows its record", async (t) => {

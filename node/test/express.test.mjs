@@ -8,6 +8,7 @@ import { idempotency } from "leasehold/express";
 import { asking } from "./helpers/asking.mjs";
 import { sqlite } from "./helpers/folder.mjs";
 import { undo } from "./helpers/undo.mjs";
+import { until } from "./helpers/until.mjs";
 
 const user = (req) => req.headers["x-user"] ?? "";
 
@@ -140,6 +141,55 @@ test("answers about the request are kept, and those that ask for another try are
     assert.deepEqual([first.status, second.status], [status, status]);
     assert.notEqual(second.text, first.text);
   }
+});
+
+/** An application of one route behind these, and behind the middleware twice. */
+async function small(t, ...outside) {
+  const client = await connect(sqlite(t), { requestTimeout: 5_000 });
+  undo(t, () => client.close());
+  const calls = [];
+  const app = express();
+  for (const one of outside) app.use(one);
+  const once = idempotency(client, { principal: () => "ann", fingerprint: () => "" });
+  app.use(once, once);
+  app.post("/charge", (req, res) => res.set("X-Own", "1").json({ charge: calls.push("charge") }));
+  const server = app.listen(0, "127.0.0.1");
+  undo(t, () => server.close());
+  await new Promise((listening) => server.once("listening", listening));
+  return { ask: asking(server.address().port), calls };
+}
+
+test("headers that were set outside are those of each request, and middleware that stands twice does the work once", async (t) => {
+  let requests = 0;
+  const { ask, calls } = await small(t, (req, res, next) => (res.set("X-Request-Id", String((requests += 1))), next()));
+  for (const id of ["1", "2"]) {
+    const { status, headers, text } = await ask();
+    assert.deepEqual([status, headers["x-request-id"], headers["x-own"], text, calls.length], [200, id, "1", '{"charge":1}', 1]);
+  }
+});
+
+test("nothing is done for a request that was answered meanwhile, and its key is free", async (t) => {
+  let isLate = true;
+  const { ask, calls } = await small(t, (req, res, next) => {
+    next();
+    if (isLate) res.status(503).send("late");
+  });
+  assert.deepEqual([(await ask()).text, calls], ["late", []]);
+  isLate = false;
+  await until(async () => (await ask()).status === 200);
+  assert.equal(calls.length, 1);
+});
+
+test("nothing is done for a client that has gone meanwhile, and its key is free", async (t) => {
+  let isGone = true;
+  const { ask, calls } = await small(t, (req, res, next) => {
+    next();
+    if (isGone) req.socket.destroy();
+  });
+  await assert.rejects(ask(), { code: "ECONNRESET" });
+  isGone = false;
+  await until(async () => (await ask()).status === 200);
+  assert.equal(calls.length, 1);
 });
 
 test("an exception leaves the work to the next request", async (t) => {

@@ -174,6 +174,19 @@ test("answers about the request are kept, and those that ask for another try are
   }
 });
 
+test("nothing is done for a client that has gone meanwhile, and its key is free", async (t) => {
+  let isGone = true;
+  const principal = (request) => {
+    if (isGone) request.raw.socket.destroy();
+    return "ann";
+  };
+  const { ask, calls } = await shop(t, sqlite(t), { principal });
+  await assert.rejects(ask("/charge"), { code: "ECONNRESET" });
+  isGone = false;
+  await until(async () => (await ask("/charge")).status === 201);
+  assert.equal(calls.length, 1);
+});
+
 test("an exception leaves the work to the next request", async (t) => {
   const { ask, calls, client } = await shop(t, sqlite(t));
   for (const count of [1, 2]) assert.deepEqual([(await ask("/raises")).status, calls.length], [500, count]);

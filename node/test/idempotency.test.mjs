@@ -51,7 +51,7 @@ const SERVERS = {
 for (const [framework, serve] of Object.entries(SERVERS)) {
   for (const { why, method, target, principal, key, body, name, occurrence, fingerprint } of requests) {
     // Its router refuses such an address.
-    if (framework === "Fastify" && /no UTF-8/.test(why)) continue;
+    if (framework === "Fastify" && /no UTF-8|cut short/.test(why)) continue;
     test(`${framework} makes the runs of requests that Python makes: ${why}`, async (t) => {
       const client = await connect(sqlite(t));
       undo(t, () => client.close());

@@ -33,6 +33,18 @@ const AROUND = [
      declare function send(given: Given): Promise<void>; declare function pay(invoice: string, given: Given): Promise<Receipt>;`,
   ],
   ["docs/node.md", "credentials: async", "declare const accessKeyId: string, secretAccessKey: string, sessionToken: string, expiration: Date, url: string;"],
+  [
+    "docs/idempotency.md",
+    "loggedIn",
+    "declare function loggedIn(request: Request, env: unknown): Promise<{ user: string }>; declare function charge(order: unknown, env: unknown): Promise<Response>;",
+  ],
+  [
+    "docs/idempotency.md",
+    "c.req.raw",
+    `import { Hono, type Context } from "hono"; import { connect } from "leasehold/edge"; import { idempotency } from "leasehold/edge/idempotency";
+     const app = new Hono(); const principal = (request: Request, env: unknown, c: Context) => String(c.get("user"));
+     const once = idempotency((request: Request, env: any, c: Context) => connect(env.LEASEHOLD_STORE), { principal });`,
+  ],
 ];
 /** Pages whose blocks use no package of ours. */
 const OTHERS = new Set(["docs/component.md"]);

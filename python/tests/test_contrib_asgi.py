@@ -138,6 +138,14 @@ def test_answers_that_ask_for_another_try_are_not_kept(shop: Shop, client: TestC
         assert answer.status_code == status and answer.json() == {"call": call}
 
 
+def test_middleware_that_stands_twice_does_the_work_once(store: str) -> None:
+    shop = Shop(store)
+    outer = IdempotencyMiddleware(shop.app, store, principal=user)
+    with TestClient(outer) as client:
+        first, second = post(client), post(client)
+    assert (first.status_code, second.text, len(shop.calls)) == (201, first.text, 1)
+
+
 def test_an_exception_leaves_the_work_to_the_next_request(shop: Shop, client: TestClient) -> None:
     for call in (1, 2, 3):
         assert post(client, "/raises").status_code == 500 and len(shop.calls) == call

@@ -21,7 +21,7 @@ from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from leasehold import _hints
-from leasehold._errors import LeaseholdError, ResultNotKeptError, StoreUnavailableError
+from leasehold._errors import ClosedError, LeaseholdError, ResultNotKeptError, StoreUnavailableError
 from leasehold._options import UNNAMED, Unnamed
 from leasehold._results import NoResult
 from leasehold._runs import Completion, RunningElsewhere
@@ -39,6 +39,7 @@ App: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 __all__ = ["IdempotencyMiddleware"]
 
 _HEADER = b"idempotency-key"
+_UNDER_WAY = "leasehold.idempotency"
 _KEY = re.compile(r'"[ !#-~]{1,255}"|[!#-~]{1,255}')
 _KEPT = 4_096
 _SHOWN = 200
@@ -113,12 +114,17 @@ class IdempotencyMiddleware:
             await self._answer_once(scope, receive, send, keys[0].strip('"'))
 
     async def _answer_once(self, scope: Scope, receive: Receive, send: Send, key: str) -> None:
+        occurrence = self._occurrence(scope, key)
+        if scope.get(_UNDER_WAY) == occurrence:
+            # The middleware stands twice: the outer one does all that this one would.
+            await self._app(scope, receive, send)
+            return
         body = await _body(receive, self._max_body)
         if body is None:
             await _problem(send, 413, f"a request with an Idempotency-Key has at most {self._max_body} bytes")
             return
         fingerprint = _hash(scope.get("query_string", b""), body)
-        client, occurrence = await self._client(), self._occurrence(scope, key)
+        client = await self._client()
         once = client.once(**occurrence, **self._options, data=fingerprint.encode())
         try:
             run = await once.__aenter__()
@@ -127,7 +133,8 @@ class IdempotencyMiddleware:
                 # A client does not ask the store while it holds the lock itself, or asks for another request already.
                 seen = await client.inspect_run(**occurrence)
                 outcome = seen.done or RunningElsewhere(seen.holder)
-        except StoreUnavailableError:
+        except (StoreUnavailableError, ClosedError):
+            # A server that ends closes its client: another one may be asked.
             await _uncertain(send)
             return
         if run is None:
@@ -153,7 +160,7 @@ class IdempotencyMiddleware:
 
         try:
             # A response that is sent past its messages could not be kept.
-            await self._app({**scope, "extensions": {}}, _again(body, receive), collect)
+            await self._app({**scope, "extensions": {}, _UNDER_WAY: occurrence}, _again(body, receive), collect)
         except BaseException:
             if not is_whole:
                 # It is released, and the work left to the next request.
