@@ -81,7 +81,7 @@ function hold(res, { run, print, ttl }, before = headersOf(res)) {
 }
 
 /** Returns true for a response that nobody gets: it was sent already, or its client has gone. */
-const isOver = (res) => res.headersSent || res.destroyed || res.stream?.destroyed === true;
+const isOver = (res) => res.headersSent || [res, res.socket, res.stream].some((one) => one?.destroyed === true);
 
 const isSame = (value, other) => String(value) === String(other);
 
