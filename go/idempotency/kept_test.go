@@ -26,7 +26,13 @@ type vectors struct {
 		Status                       *int
 		Headers                      [][2]string
 	}
-	None []string
+	None  []string
+	Again []struct {
+		Status  int
+		Headers map[string]string
+		Again   bool
+	}
+	NeverKept []string `json:"never_kept"`
 }
 
 func shared(t *testing.T) (shared vectors) {
@@ -107,6 +113,22 @@ func TestResultsThatOthersTakeForNoResponseAreNone(t *testing.T) {
 		if kept := read(&leasehold.RunResult{Kind: leasehold.ResultBytes, Bytes: []byte(text)}); kept != nil {
 			t.Errorf("%q: %+v", text, kept)
 		}
+	}
+}
+
+func TestOthersKeepTheSameResponsesAndTheSameHeadersOfThem(t *testing.T) {
+	shared := shared(t)
+	for _, of := range shared.Again {
+		headers := http.Header{}
+		for name, value := range of.Headers {
+			headers.Set(name, value)
+		}
+		if isKept(of.Status, headers) == of.Again {
+			t.Errorf("%+v", of)
+		}
+	}
+	if never := slices.Sorted(slices.Values(neverKept)); len(shared.Again) < 10 || !slices.Equal(never, shared.NeverKept) {
+		t.Errorf("%q", never)
 	}
 }
 

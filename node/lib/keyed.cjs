@@ -33,7 +33,7 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /**
- * The settings, with the defaults of those that all have; `applies` tells if the rules apply to a request of this method and key.
+ * The settings, with the defaults of those that all have; `applies` returns true if the rules apply to a request of this method and key.
  *
  * @param {unknown} given @param {Record<string, string>} more Settings of one of the adapters. @returns {Record<string, any>}
  */
@@ -129,7 +129,7 @@ function other(outcome, print) {
   return { status: kept.status, headers: [...kept.headers, ["Idempotency-Replayed", "true"]], body: kept.body, isReplayed: true };
 }
 
-/** Tells if a result is the `unsettled` of either half of the package. */
+/** Returns true for the `unsettled` of either half of the package. */
 const isUnsettled = (result) => typeof result === "symbol" && result.description === unsettled.description;
 
 /** The run that a request stands for: its name, and the bytes whose hash is its key. */
@@ -212,4 +212,4 @@ function problem(status, detail, again = false) {
 
 const uncertain = () => problem(503, "it is not certain that this was done: send the same request again", true);
 
-module.exports = { KEPT, decide, ends, read, settled, uncertain };
+module.exports = { KEPT, NEVER_KEPT, decide, ends, isAskedAgain, read, settled, uncertain };

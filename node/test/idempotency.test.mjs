@@ -16,10 +16,10 @@ import * as ofFastify from "leasehold/fastify";
 import { sqlite } from "./helpers/folder.mjs";
 import { undo } from "./helpers/undo.mjs";
 
-const { requests, responses, none } = JSON.parse(readFileSync(join(process.env.LEASEHOLD_SOURCE, "bindings/idempotency.json"), "utf8"));
+const { requests, responses, none, again, never_kept: never } = JSON.parse(readFileSync(join(process.env.LEASEHOLD_SOURCE, "bindings/idempotency.json"), "utf8"));
 // No public entry reads what is kept.
 const require = createRequire(import.meta.url);
-const { read } = require(fileURLToPath(new URL("../node_modules/leasehold/lib/keyed.cjs", import.meta.url)));
+const { NEVER_KEPT, isAskedAgain, read } = require(fileURLToPath(new URL("../node_modules/leasehold/lib/keyed.cjs", import.meta.url)));
 
 /** Servers that keep the bytes of a body, and answer 201; each gives its port. */
 const SERVERS = {
@@ -76,4 +76,9 @@ for (const { why, kept, fingerprint: print, status, headers, body } of responses
 test("what others take for no response is none", () => {
   assert.ok(none.length > 30);
   for (const text of none) assert.equal(read(new TextEncoder().encode(text)), undefined, text);
+});
+
+test("others keep the same responses, and the same headers of them", () => {
+  for (const { again: is, ...head } of again) assert.equal(isAskedAgain(head), is, JSON.stringify(head));
+  assert.deepEqual([...NEVER_KEPT].sort(), never);
 });

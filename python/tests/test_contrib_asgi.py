@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 import leasehold
 from leasehold import aio
-from leasehold.contrib.asgi import IdempotencyMiddleware, _hash, _read
+from leasehold.contrib.asgi import _NEVER_KEPT, IdempotencyMiddleware, _hash, _is_asked_again, _read
 
 User = Callable[[Any], str]
 
@@ -400,6 +400,13 @@ def test_responses_are_read_as_others_read_them(kept: dict[str, Any]) -> None:
 @pytest.mark.parametrize("text", VECTORS["none"])
 def test_what_others_take_for_no_response_is_none(text: str) -> None:
     assert _read(text.encode()) is None
+
+
+def test_others_keep_the_same_responses_and_the_same_headers_of_them() -> None:
+    for of in VECTORS["again"]:
+        start = {"status": of["status"], "headers": [(name.encode(), value.encode()) for name, value in of["headers"].items()]}
+        assert _is_asked_again(start) == of["again"], of
+    assert sorted(name.decode() for name in _NEVER_KEPT) == VECTORS["never_kept"]
 
 
 async def _created(scope: Any, receive: Any, send: Any) -> None:
