@@ -134,7 +134,7 @@ func (r *replacing) acquire(ctx context.Context, next *core.Replacement) (*Lease
 	}
 }
 
-// release lets go of the run, if it is held. The caller is told what was found, and not of this.
+// release lets go of the run, if it is held. The caller gets what was found; this release is not reported.
 func (r *replacing) release(ctx context.Context) {
 	if r.lease != nil {
 		_ = r.lease.Release(context.WithoutCancel(ctx))
@@ -207,7 +207,7 @@ func (r *replacing) count(ctx context.Context, how core.ReplaceRecord) (core.Rep
 	if err != nil {
 		return nil, r.notRead(slot.why())
 	}
-	// The caller is told what was found, and not of this.
+	// The caller gets what was found; this release is not reported.
 	defer lease.Release(context.WithoutCancel(ctx))
 	machine := r.client.machine
 	var holder []byte

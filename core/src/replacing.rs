@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_the_store_has_lost_is_taken_anew() {
+    fn a_number_that_the_store_has_lost_is_taken_again() {
         for lost in [[(newest(4), NUMBER)].as_slice(), &[(unsettled(4), COUNT), (counted(None), NUMBER)]] {
             let mut request = asking(Duration::MAX);
             walk(&mut request, &[(ReplaceAnswer::Granted, READ)]);

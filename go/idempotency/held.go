@@ -132,7 +132,7 @@ func (h *held) send() {
 	replace(out, h.sent)
 	h.w.WriteHeader(h.status)
 	if h.body.Len() > 0 {
-		// Of a client that has gone, nobody wants to hear.
+		// That the client has gone is of no interest any more.
 		_, _ = h.w.Write(h.body.Bytes())
 	}
 	for name, values := range h.header {

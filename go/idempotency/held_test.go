@@ -36,7 +36,7 @@ func do(t *testing.T, method, url string, ctx context.Context) *http.Response {
 		t.Fatal(err)
 	}
 	request.Header.Set("Idempotency-Key", "k1")
-	// Each has a connection of its own, since a handler may spoil it.
+	// Each has its own connection, since a handler may spoil it.
 	request.Close = true
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -331,6 +331,6 @@ func problem(w http.ResponseWriter, status int, detail string, again bool) {
 		w.Header().Set("Retry-After", "1")
 	}
 	w.WriteHeader(status)
-	// Of a client that has gone, nobody wants to hear.
+	// That the client has gone is of no interest any more.
 	_, _ = w.Write(body)
 }

@@ -117,7 +117,7 @@ func open(t *testing.T, client *leasehold.Client, options idempotency.Options) *
 	return s
 }
 
-// shopOnRedis is a shop on a server of its own, which is returned as well.
+// shopOnRedis returns a shop, and the server that it has for itself.
 func shopOnRedis(t *testing.T, options idempotency.Options) (*shop, *testserver.Redis) {
 	redis := testserver.StartRedis(t)
 	return open(t, connect(t, redis.URL), options), redis

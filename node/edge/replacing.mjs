@@ -80,7 +80,7 @@ export class Replacing {
   async #letGo() {
     const slot = this.#slot;
     this.#slot = undefined;
-    // The caller is told what was found, and not of this release.
+    // The caller gets what was found; this release is not reported.
     if (slot !== undefined) await new Run(this.#machine, slot).release().catch(() => {});
   }
 
@@ -190,7 +190,7 @@ export class Replacing {
     } catch (error) {
       throw messages.newestNotRead(resource, error);
     } finally {
-      // The caller is told what was found, and not of this release.
+      // The caller gets what was found; this release is not reported.
       await new Run(this.#machine, slot).release().catch(() => {});
     }
   }

@@ -233,7 +233,7 @@ test("a body that was read before cannot be compared", async () => {
   assert.deepEqual(calls, []);
 });
 
-test("a request that comes meanwhile is told so", async () => {
+test("a request that comes meanwhile is answered 409", async () => {
   const { ask, calls, slow, name } = shop();
   const other = shop({}, { name });
   const first = ask("/slow");
@@ -261,7 +261,7 @@ test("of requests that come at once, one does the work", async () => {
   assert.deepEqual(new Set(again.map((answer) => `${answer.status} ${replayed(answer)} ${answer.text}`)), new Set([`201 true ${text}`]));
 });
 
-test("a lost lease is not answered with success, and the work is told of it", async () => {
+test("a lost lease is not answered with success, and its signal is aborted", async () => {
   const begun = {};
   begun.waits = new Promise((resolve) => (begun.tell = resolve));
   const handle = idempotency(() => connect(webdis.url, SLOW), { principal: anybody, ttl: 6_000 })(async (request) => {
@@ -278,13 +278,13 @@ test("a lost lease is not answered with success, and the work is told of it", as
   isProblem({ status: response.status, headers: response.headers, text: await response.text() }, 503, /not certain/, "1");
 });
 
-test("a store that does not answer is told, and nothing is done", async () => {
+test("a store that does not answer is reported, and nothing is done", async () => {
   const { ask, calls } = shop({}, { url: "webdis+http://127.0.0.1:2", settings: { requestTimeout: 100 } });
   isProblem(await ask(), 503, /send the same request again/, "1");
   assert.deepEqual(calls, []);
 });
 
-test("a store that goes silent in the middle is told, and the next request decides", async (t) => {
+test("a store that goes silent in the middle is reported, and the next request decides", async (t) => {
   const redis = await startRedis(t);
   const webdis = await startWebdis(t, redis.url);
   const store = { isDown: false };

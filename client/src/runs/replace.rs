@@ -80,7 +80,7 @@ impl Request {
             if !step.keeps_lease()
                 && let Some(lease) = self.lease.take()
             {
-                // The caller is told what was found, and not of this release.
+                // The caller gets what was found; this release is not reported.
                 let _ = lease.release_by(self.client().caller).await;
             }
             let answered = match step {
@@ -185,7 +185,7 @@ impl Request {
         let nodes = self.client().inspect_nodes(taken.resource()).await;
         let counted = taken.nonce().zip(nodes.as_ref().ok());
         let counted = counted.and_then(|(holder, nodes)| newest_beside(nodes.iter().map(Option::as_ref), &holder));
-        // The caller is told what was found, and not of this release.
+        // The caller gets what was found; this release is not reported.
         let _ = taken.release_by(self.client().caller).await;
         nodes.map(|_| ReplaceAnswer::Counted(counted)).map_err(|error| self.not_read(&error))
     }

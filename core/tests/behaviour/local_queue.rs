@@ -281,7 +281,7 @@ fn only_those_who_ask_once_about_a_run_join_one_another() {
     // It does not answer before it knows whether the holder lives.
     let watches = || with(|options| options.wait(Wait::Watch(secs(0))).run(RunOptions::default()));
     for (options, name) in
-        [(once(), "a lock"), (other(), "another question"), (run(), "one who waits"), (watches(), "one who watches")]
+        [(once(), "a lock"), (other(), "another question"), (run(), "a waiter"), (watches(), "a watcher")]
     {
         let mut world = World::new(1);
         world.acquire(0, 1, "r@day", options);

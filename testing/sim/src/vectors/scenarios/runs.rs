@@ -64,7 +64,7 @@ pub(super) fn run_joined() -> Vector {
     let mut s = Scenario::new(
         "run_joined",
         "Those who ask once about one run, in one client, share an answer, as long as it is no older than their questions: that of \
-         the attempt that they found under way, or that of the next one. If it is a grant, the others are told of that run.",
+         the attempt that they found under way, or that of the next one. If it is a grant, the others get that run as the reason.",
     );
     s.acquire(1, "job@monday", once).acquire(2, "job@monday", once).acquire(3, "job@monday", once);
     s.clock(10).say(0, Granted(7)).acquire(4, "job@monday", once);

@@ -171,7 +171,7 @@ pub(super) fn local_line() -> Vector {
     let mut s = Scenario::new(
         "local_line",
         "Acquisitions of one resource in one client stand in a queue, and only the first asks the store. The next one's \
-         turn comes when the first gives up, is lost, or has had an answer to its release. Who asks once for a lock does not \
+         turn comes when the first gives up, is lost, or has had an answer to its release. An acquisition that asks once for a lock does not \
          stand behind an attempt or a lease, and is told of it as of anybody's; but it does stand behind the end of \
          one. Runs differ: see `run_joined`.",
     );
